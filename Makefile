@@ -1,0 +1,73 @@
+# make report | test are the two commands; `make help` lists the rest. PYTHON=, VENV=, LOG=, OUT= and ARGS= may be set.
+VENV ?= .venv
+PYTHON ?= $(firstword $(foreach p,python3 python3.13 python3.12 python3.11,$(shell $(p) -c $(NEW_ENOUGH) 2>/dev/null && echo $(p))))
+LOG ?= data/sample_week.parquet
+OUT ?= reports
+ARGS ?=
+
+NEW_ENOUGH = 'import sys; sys.exit(sys.version_info < (3, 11))'
+PY := $(VENV)/bin/python
+UV := $(VENV)/bin/uv
+UV_PIN := uv==0.13.9
+COMPILE := $(UV) pip compile -q pyproject.toml --all-extras --group dev --universal --python-version 3.11 --no-header --overrides lock-overrides.txt
+NBVAL := --nbval --nbval-current-env --nbval-cell-timeout=120 --nbval-kernel-startup-timeout=60
+NOTEBOOKS := $(wildcard notebooks/*.ipynb)
+
+.PHONY: help env report test style browser lab bench notebooks lock check-lock clean
+
+help:
+	@echo 'make report [LOG=file]   a log in, one HTML report out (default: the bundled sample week)'
+	@echo 'make test                style, types, every test, every notebook, the report in a browser'
+	@echo 'make env                 only install, into $(VENV)'
+	@echo 'make lab                 JupyterLab on the notebooks'
+	@echo 'make bench               the benchmarks'
+	@echo 'make notebooks           run the six notebooks afresh on the sample week and keep their outputs'
+	@echo 'make lock, check-lock    pin the dependencies again; see whether the pins still cover pyproject.toml'
+	@echo 'make clean               remove the environment, caches and reports'
+
+env: $(VENV)/.stamp
+
+$(VENV)/.stamp: requirements.lock pyproject.toml
+	@$(or $(PYTHON),false) -c $(NEW_ENOUGH) || { echo "Python 3.11 or newer is needed, found $$($(or $(PYTHON),python3) --version 2>&1); name one: make PYTHON=/path/to/python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install -q --disable-pip-version-check '$(UV_PIN)' || echo 'uv is not to be had here, pip does it (slower)'
+	if [ -x $(UV) ]; then $(UV) pip install -q --python $(PY) --no-deps --require-hashes -r requirements.lock && $(UV) pip install -q --python $(PY) --no-deps -e .; \
+	else $(PY) -m pip install -q --disable-pip-version-check --no-deps --require-hashes -r requirements.lock && $(PY) -m pip install -q --disable-pip-version-check --no-deps -e .; fi
+	@touch $@
+
+report: env
+	$(PY) -m kit report $(LOG) --out $(OUT) $(ARGS)
+
+test: style browser
+	$(PY) -m pytest -n 2 --dist loadfile $(ARGS)
+	$(if $(NOTEBOOKS),$(PY) -m pytest $(NBVAL) -n 2 --dist loadfile $(NOTEBOOKS))
+
+style: env
+	$(PY) -m ruff check kit tests bench
+	$(PY) -m mypy kit
+
+browser: env
+	$(PY) tests/browser.py
+
+lab: env
+	$(PY) -m jupyterlab --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate --notebook-dir=. notebooks $(ARGS)
+
+bench: env
+	@for file in bench/*.py; do echo "== $$file"; $(PY) $$file $(ARGS) || exit 1; done
+
+notebooks: env
+	cd notebooks && ../$(PY) -m jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False *.ipynb
+
+lock: env
+	$(COMPILE) --generate-hashes -o requirements.lock
+	$(COMPILE) --no-annotate -o constraints.txt
+
+check-lock: env
+	@$(COMPILE) --no-annotate -o $(VENV)/now.txt
+	@names() { sed -nE 's/^([a-z0-9._-]+)==.*/\1/p' $$1 | sort -u; }; \
+	names requirements.lock > $(VENV)/locked-names; names $(VENV)/now.txt > $(VENV)/now-names; \
+	if diff $(VENV)/locked-names $(VENV)/now-names; then echo 'the lock covers pyproject.toml'; else echo 'run: make lock' >&2; exit 1; fi
+
+clean:
+	rm -rf $(VENV) .ruff_cache .mypy_cache .pytest_cache .hypothesis reports/*/
+	find kit tests bench notebooks -name __pycache__ -o -name .ipynb_checkpoints | xargs rm -rf
