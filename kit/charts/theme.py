@@ -1,0 +1,67 @@
+"""Colours, dashes and shapes: one look per policy in every figure, told apart in grey as well as in colour.
+
+Palette: the categorical set of the UK Government Analysis Function. Neighbours differ by at least 3:1, but dark blue
+and dark pink (and turquoise and orange) share a lightness, so a dash pattern and a direct label always go with colour.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+INK = "#0b0c0c"
+MUTED = "#505a5f"
+LINE = "#b1b4b6"
+FAINT = "#e3e6e8"
+BLUE, TURQUOISE, PINK, ORANGE, GREY, PURPLE = "#12436D", "#28A197", "#801650", "#F46A25", "#3D3D3D", "#A285D1"
+COLOURS = (BLUE, TURQUOISE, PINK, ORANGE, GREY, PURPLE)
+TEXT_ON_WHITE = {TURQUOISE: "#1b6f68", ORANGE: "#b04309", PURPLE: "#6f4fa8"}  # darker twins that pass 4.5:1 as text
+DASHES = ((1, 0), (7, 3), (2, 2), (9, 2, 2, 2))
+SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
+FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
+
+
+@dataclass(frozen=True)
+class Look:
+    """Colour, dash pattern and point shape of one series, and the colour its label is written in."""
+
+    colour: str
+    dash: tuple[int, ...]
+    shape: str
+
+    @property
+    def label_colour(self) -> str:
+        """The same hue, dark enough to read as text on white."""
+        return TEXT_ON_WHITE.get(self.colour, self.colour)
+
+
+_ORDER = (
+    "lru lfu_decay length gdsf fifo saecache "
+    "fifo_flat lfu lfu_perfect w_tinylfu workload_aware s3fifo "
+    "vllm_lru sglang_lfu sglang_slru tensorrt_priority sieve arc "
+    "lruk lpc_turns prefix_biased marconi tlru lecar"
+).split()
+
+
+def look_of(policy: str) -> Look:
+    """The look of a policy: the same in every figure and every report. A name not listed gets one from its hash."""
+    if policy in _ORDER:
+        place = _ORDER.index(policy)
+    else:
+        place = int(hashlib.sha256(policy.encode()).hexdigest(), 16) % len(_ORDER)
+    row, column = divmod(place, len(COLOURS))
+    return Look(COLOURS[column], DASHES[row % len(DASHES)], SHAPES[column])
+
+
+def theme() -> dict:
+    """The Vega-Lite configuration of every figure: dark text on white, light grid, no frame."""
+    axis = {
+        "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal", "labelColor": INK, "titleColor": INK,
+        "gridColor": FAINT, "domainColor": LINE, "tickColor": LINE, "labelFont": FONT, "titleFont": FONT,
+        "titlePadding": 8, "labelOverlap": True,
+    }  # fmt: skip
+    return {
+        "background": "white", "font": FONT, "view": {"stroke": None}, "axis": axis,
+        "text": {"font": FONT, "fontSize": 12, "color": INK}, "legend": {"disable": True},
+        "line": {"strokeWidth": 2}, "point": {"size": 55, "filled": True, "opacity": 1}, "header": {"title": None},
+    }  # fmt: skip

@@ -1,0 +1,128 @@
+"""How a number is written for a reader: one rule per kind, tested, used by every table, chart and sentence.
+
+An unknown is "not found", nothing is "-", tiny is "< 0.1%", and zero means zero. A minus is the real minus sign.
+"""
+
+from __future__ import annotations
+
+import math
+
+NOT_FOUND = "not found"
+ABSENT = "-"
+MINUS = "−"
+SYMBOLS = {"USD": "$", "EUR": "€", "GBP": "£"}
+Number = int | float | None
+
+
+def is_known(value: object) -> bool:
+    """True for a finite number; None, NaN, infinities and everything else are unknown."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _grouped(value: float, decimals: int) -> str:
+    text = f"{abs(value):,.{decimals}f}"
+    negative = value < 0 and text.strip("0.,") != ""
+    return (MINUS if negative else "") + text
+
+
+def count(value: Number) -> str:
+    """A whole number with thousands separators, such as ``10,000``; unknown is ``not found``."""
+    return NOT_FOUND if value is None or not is_known(value) else _grouped(round(value), 0)
+
+
+def short(value: Number) -> str:
+    """A large number in three figures with a suffix, such as ``47.6M`` or ``8.2k``; below 10,000 it is written out."""
+    if value is None or not is_known(value):
+        return NOT_FOUND
+    size, sign = abs(value), MINUS if value < 0 else ""
+    if size < 10_000:
+        return count(value)
+    for limit, suffix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if size >= limit * 0.9995:
+            scaled = size / limit
+            return f"{sign}{scaled:.{0 if scaled >= 99.95 else 1}f}".removesuffix(".0") + suffix
+    return count(value)
+
+
+def decimal(value: Number, decimals: int = 2) -> str:
+    """A plain decimal with a fixed number of places."""
+    return NOT_FOUND if value is None or not is_known(value) else _grouped(value, decimals)
+
+
+def percent(share: Number, decimals: int = 1) -> str:
+    """A share of 0 to 1 as a percentage. Never rounds a trace to ``0.0%`` nor a near miss to ``100%``."""
+    if share is None or not is_known(share):
+        return NOT_FOUND
+    smallest = 10.0**-decimals
+    size = abs(share) * 100
+    if 0 < size < smallest:
+        return f"{'> ' + MINUS if share < 0 else '< '}{smallest:.{decimals}f}%"
+    if 100 - smallest < size < 100:
+        return f"{'< ' + MINUS if share < 0 else '> '}{100 - smallest:.{decimals}f}%"
+    if size in (0, 100):
+        return f"{MINUS if share < 0 else ''}{size:.0f}%"
+    return f"{_grouped(share * 100, decimals)}%"
+
+
+def points(difference: Number, decimals: int = 1) -> str:
+    """A difference of two shares in percentage points, signed: ``+14.7 pt``."""
+    if difference is None or not is_known(difference):
+        return NOT_FOUND
+    return f"{signed(difference * 100, decimals)} pt"
+
+
+def signed(value: Number, decimals: int = 0) -> str:
+    """A number with its sign always shown; what rounds to zero carries none."""
+    if value is None or not is_known(value):
+        return NOT_FOUND
+    text = _grouped(value, decimals)
+    return text if text.startswith(MINUS) or text.strip("0.,") == "" else f"+{text}"
+
+
+def money(amount: Number, currency: str = "USD", detail: bool = False) -> str:
+    """Money with its currency. Summaries: whole units from 1 up, two decimals below. Detail: two decimals. Under a cent: said so."""
+    if amount is None or not is_known(amount):
+        return NOT_FOUND
+    size = abs(amount)
+    mark = SYMBOLS.get(currency, f"{currency} ")
+    if 0 < size < 0.005:
+        return f"{'> ' + MINUS if amount < 0 else '< '}{mark}0.01"
+    decimals = 2 if (detail or size < 0.995) and size else 0
+    text = _grouped(amount, decimals)
+    return f"{MINUS}{mark}{text[1:]}" if text.startswith(MINUS) else f"{mark}{text}"
+
+
+def unit_price(amount: Number, currency: str = "USD") -> str:
+    """A price per unit: two decimals from 0.1 up, every digit that matters below (four significant)."""
+    if amount is None or not is_known(amount):
+        return NOT_FOUND
+    mark = SYMBOLS.get(currency, f"{currency} ")
+    if amount == 0 or abs(amount) >= 0.1:
+        text = _grouped(amount, 2)
+    else:
+        text = _grouped(amount, 3 - math.floor(math.log10(abs(amount)))).rstrip("0")
+    return f"{MINUS}{mark}{text[1:]}" if text.startswith(MINUS) else f"{mark}{text}"
+
+
+def money_change(amount: Number, currency: str = "USD", detail: bool = False) -> str:
+    """A difference in money with its sign always shown."""
+    text = money(amount, currency, detail)
+    return f"+{text}" if amount is not None and is_known(amount) and amount > 0 and text[0] not in "<>" else text
+
+
+def seconds(value: Number) -> str:
+    """A length of time in the unit a person would choose: ``41 s``, ``5 min``, ``1.2 h``, ``3.4 days``."""
+    if value is None or not is_known(value):
+        return NOT_FOUND
+    if 0 < value < 0.1:
+        return "< 0.1 s"
+    for limit, divisor, unit in ((60, 1, "s"), (3600, 60, "min"), (172_800, 3600, "h"), (math.inf, 86_400, "days")):
+        if abs(value) < limit:
+            text = _grouped(value / divisor, 1)
+            return f"{text.removesuffix('.0')} {unit}"
+    return NOT_FOUND
+
+
+def span(low: str, high: str) -> str:
+    """Two written numbers as an interval: ``3,700 to 4,900``; when either is unknown, ``not found``."""
+    return NOT_FOUND if NOT_FOUND in (low, high) else f"{low} to {high}"

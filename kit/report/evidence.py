@@ -1,0 +1,160 @@
+"""Why: the decision trail, the figures, every policy side by side, and the keys that carry the traffic."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kit import charts, numbers
+from kit.charts import pick
+from kit.report.table import Picture, Section, Table, Text, csv_link, plain, svg_link, written
+from kit.report.verdict import window_words
+
+Row = dict[str, Any]
+WIDE, NARROW = 640, 340
+
+
+def trail(results: Row) -> Section:
+    """Every rule in order: measured, threshold, margin, outcome; the one that fired is marked in words."""
+    lines = pick.get(results, "decision.trail", [])
+    fired = pick.get(results, "decision.rule")
+    rows = tuple(
+        (f"{line.get('rule')} {plain(line.get('question') or '')}", written(line.get("measured")), written(line.get("threshold")),
+         written(line.get("margin")), written(line.get("outcome")))
+        for line in lines
+    )  # fmt: skip
+    outcome = [str(line.get("outcome") or "") for line in lines]
+    table = Table(
+        "decision_trail", "Rules in order; the first that fires decides",
+        ("Rule", "Measured", "Threshold", "Margin", "Outcome"), rows,
+        text_columns=frozenset(range(5)), narrow="stack",
+        marked=frozenset(place for place, line in enumerate(lines) if line.get("rule") == fired),
+        muted=frozenset(place for place, words in enumerate(outcome) if words.startswith("not consulted")),
+    )  # fmt: skip
+    return Section("trail", "Why: the decision trail", (table,), frozenset({"infra"}))
+
+
+def pictures(results: Row, names: tuple[str, ...] | None = None) -> list[Picture]:
+    """The figures these results support, each drawn wide and narrow; those asked for, or all."""
+    drawn = []
+    for draw in charts.FIGURES:
+        if names is not None and draw.__name__ not in names:
+            continue
+        wide, narrow = draw(results, WIDE), draw(results, NARROW)
+        if wide is not None and narrow is not None:
+            drawn.append(Picture(
+                wide.name, wide.finding, wide.alt, wide.caption, svg_link(wide.svg()), svg_link(narrow.svg()), csv_link(wide.rows),
+            ))  # fmt: skip
+    return drawn
+
+
+def evidence(results: Row) -> Section:
+    """The figures, the policies at the budget under study, other budgets, and the top keys."""
+    drawn = pictures(results)
+    missing = {draw.__name__ for draw in charts.FIGURES} - {picture.name for picture in drawn}
+    said = [Text("Not drawn, this log cannot tell: " + ", ".join(sorted(NAMES[name] for name in missing)) + ".", "note")] if missing else []
+    tables = [table for table in (policies(results), budgets(results), top_keys(results), gaps(results)) if table]
+    return Section("evidence", "Evidence", (*drawn, *said, *tables), frozenset({"infra"}))
+
+
+NAMES = {
+    "capacity_curve": "hits against capacity",
+    "policy_change": "change against LRU by policy",
+    "concentration": "concentration of reuse",
+    "value_rank": "length against reuse",
+    "gap_fits": "time between turns",
+    "miss_causes": "causes of misses",
+}
+
+
+def policies(results: Row) -> Table | None:
+    """Every online policy at the budget under study, and the bounds, most tokens found first."""
+    rows, capacity = pick.policies_at_actual(results), pick.actual_capacity(results)
+    if not rows:
+        return None
+    currency = pick.get(results, "money.currency", "USD")
+    lines = [_bound("Ceiling (no limit)", pick.get(results, "bounds.ceiling")), *_optimum(results, capacity)]
+    proposed = pick.proposed_policy(results)
+    lines += [
+        (pick.title_of(results, row["policy"]) + (" (recommended)" if row["policy"] == proposed else ""),
+         numbers.percent(row.get("hit_token_ratio")), numbers.percent(_rate(row)), numbers.short(row.get("hit_tokens")),
+         numbers.short(missed(row, "evicted")), numbers.money(row.get("cost"), currency), numbers.count(row.get("m_eq")))
+        for row in rows
+    ]  # fmt: skip
+    marked = frozenset(place for place, line in enumerate(lines) if line[0].endswith("(recommended)"))
+    head = ("Policy", "Tokens found cached", "Requests hit", "Hit tokens", "Missed, evicted", f"Input bill ({currency})", "Billed tokens per hit")
+    return Table(
+        "policies", f"Every policy at {numbers.count(capacity)} tokens, {window_words(results)}", head, tuple(lines),
+        "Billed tokens per hit request are price-weighted: input-token equivalents.", marked=marked, narrow="scroll",
+    )  # fmt: skip
+
+
+def missed(row: Row, cause: str) -> int | None:
+    """Missed tokens of one cause."""
+    return (row.get("missed") or {}).get(cause)
+
+
+def _rate(row: Row) -> float | None:
+    return row["hits"] / row["requests"] if row.get("requests") and row.get("hits") is not None else None
+
+
+def _bound(name: str, bound: Row | None) -> tuple[str, ...]:
+    found = bound or {}
+    return (name, numbers.percent(found.get("hit_token_ratio")), numbers.ABSENT, numbers.short(found.get("hit_tokens")), *[numbers.ABSENT] * 3)
+
+
+def _optimum(results: Row, capacity: int | None) -> list[tuple[str, ...]]:
+    bound = next((row for row in pick.get(results, "bounds.optimal", []) if row.get("capacity_tokens") == capacity), None)
+    if bound is None:
+        return []
+    exact = bound.get("exact")
+    method = f", {plain(bound['method'])}" if bound.get("method") else ""
+    return [_bound(f"Best possible ({'exact' if exact else 'upper bound'}{method})", bound)]
+
+
+def budgets(results: Row) -> Table | None:
+    """Tokens found cached by every policy at every replayed budget, under both assumptions."""
+    rows = [row for row in pick.online(pick.get(results, "replay", [])) if row.get("window") == pick.main_window(results)]
+    capacities = sorted({row["capacity_tokens"] for row in rows})
+    pairs = sorted({(row["policy"], row["assumption"]) for row in rows}, key=lambda pair: (pair[1] != "neutral", pair))
+    if len(capacities) < 2 or not pairs:
+        return None
+    found = {(row["policy"], row["assumption"], row["capacity_tokens"]): row.get("hit_token_ratio") for row in rows}
+    lines = tuple(
+        (pick.title_of(results, policy), assumption, *(numbers.percent(found.get((policy, assumption, size))) for size in capacities))
+        for policy, assumption in pairs
+    )
+    head = ("Policy", "Assumption", *(f"{numbers.short(size)} tokens" for size in capacities))
+    return Table("budgets", "Input tokens found cached, by budget and assumption", head, lines, text_columns=frozenset({0, 1}), narrow="scroll")
+
+
+def top_keys(results: Row) -> Table | None:
+    """The most used keys under short aliases: the log's own keys are never printed."""
+    keys = pick.get(results, "concentration.top_keys", [])[:10]
+    if not keys:
+        return None
+    lines = tuple(
+        (plain(key.get("alias") or str(key.get("prefix_key") or f"k{place}")[:8]), numbers.count(key.get("requests")),
+         numbers.percent(key.get("request_share")), numbers.count(key.get("prefix_tokens")), numbers.short(key.get("reusable_tokens")),
+         numbers.count(key.get("days_seen")))
+        for place, key in enumerate(keys, start=1)
+    )  # fmt: skip
+    head = ("Key", "Requests", "Share of requests", "Length (tokens)", "Reusable tokens", "Days seen")
+    note = plain(pick.get(results, "concentration.cut_sentence", ""))
+    return Table("top_keys", "The most used keys", head, lines, note, narrow="scroll")
+
+
+def gaps(results: Row) -> Table | None:
+    """Both inter-turn clocks by session type and trigger, beside the fitted log-normal."""
+    rows = pick.get(results, "inter_turn", [])
+    if not rows:
+        return None
+    lines = tuple(
+        (plain(row.get("session_type") or "all"), plain(row.get("trigger") or "all"), plain(str(row.get("clock")).replace("_", " ")),
+         numbers.count(row.get("n")), numbers.seconds(row.get("median_seconds")), numbers.decimal(row.get("mu")),
+         numbers.decimal(row.get("sigma")), *(numbers.percent((row.get("p_within") or {}).get(key)) for key in ("300", "3600")))
+        for row in rows[:24]
+    )  # fmt: skip
+    head = ("Session type", "Trigger", "Clock", "Gaps", "Median", "Mu (ln s)", "Sigma", "Within 5 min", "Within 1 h")
+    left = len(rows) - len(lines)
+    note = f"{left} more rows are in results.json." if left > 0 else ""
+    return Table("inter_turn", "Time between turns", head, lines, note, text_columns=frozenset({0, 1, 2}), narrow="scroll")

@@ -1,0 +1,67 @@
+"""From results to one HTML file: which sections a reader gets, laid out by a template that escapes everything."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+import kit
+from kit.report import evidence, money, quality
+from kit.report.table import Section
+from kit.report.verdict import before_after, verdict
+
+Row = dict[str, Any]
+READINGS = ("both", "finance", "infra")
+HEADING = "Which eviction policy should this prefix cache run?"
+
+
+def text(value: Any) -> Markup:
+    """A string as HTML text: & < > escaped, quotes left alone, so that a sentence stands in the file word for word."""
+    return Markup(escape(str(value), quote=False))
+
+
+@lru_cache(maxsize=1)
+def environment() -> Environment:
+    """The template environment: automatic escaping, undefined names are errors, templates from the package."""
+    made = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        loader=FunctionLoader(lambda name: (files("kit.report") / name).read_text(encoding="utf-8")),
+    )  # fmt: skip
+    return made
+
+
+def style() -> Markup:
+    """The style sheet, trusted: it is the package's own."""
+    return Markup((files("kit.report") / "report.css").read_text(encoding="utf-8"))
+
+
+def sections(results: Row, reading: str) -> list[Section]:
+    """The sections of a reading, in the order finance first, then infra."""
+    every = [
+        evidence.trail(results) if reading != "finance" else None,
+        evidence.evidence(results) if reading != "finance" else None,
+        money.money(results, with_figure=reading == "finance"),
+        quality.what_would_change(results),
+        quality.quality(results),
+        quality.words(),
+    ]
+    return [section for section in every if section is not None]
+
+
+def page(results: Row, reading: str = "both") -> str:
+    """The whole page as text; raises ValueError for an unknown reading."""
+    if reading not in READINGS:
+        raise ValueError(f"reading must be one of {', '.join(READINGS)}, got {reading!r}")
+    said = verdict(results)
+    first = [table for table in (before_after(results),) if table]
+    template = environment().get_template("page.html.j2")
+    return template.render(
+        title=f"{said.sentence} {said.scope}", heading=HEADING, css=style(), kit_version=results.get("kit_version", kit.__version__),
+        verdict={"scope": said.scope, "sentence": text(said.sentence), "lines": said.lines}, first=first,
+        sections=sections(results, reading), footer=quality.footer(results),
+    )  # fmt: skip

@@ -1,0 +1,132 @@
+"""What stands behind the figures: near misses, assumptions, rejected rows, what the log cannot tell, words, provenance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kit import numbers, terms
+from kit.charts import pick
+from kit.report.table import Items, Part, Section, Table, Words, plain, written
+
+Row = dict[str, Any]
+WORDS = (
+    "tier", "prefix key", "hit", "miss cause", "ceiling", "optimum", "mirror", "absorb", "engine", "TTL", "concentration",
+    "rotation", "inter-turn gap", "key cut", "neutral", "pessimistic", "m_eq", "cost_per_request",
+)  # fmt: skip
+
+
+def what_would_change(results: Row) -> Section:
+    """Later rules that would have fired, other budgets, the other assumption and the time to live."""
+    lines = [*_later_rules(results), *_other_budgets(results), *_other_assumption(results)]
+    ttl = pick.get(results, "ttl_verdict.sentence")
+    lines += [f"Time to live: {plain(ttl)}"] if ttl else []
+    lines = lines or ["Nothing that was measured comes near another answer."]
+    return Section("change", "What would change the answer", (Items(tuple(lines)),))
+
+
+def _later_rules(results: Row) -> list[str]:
+    fired = pick.get(results, "decision.rule")
+    found = []
+    for line in pick.get(results, "decision.trail", []):
+        outcome = plain(line.get("outcome") or "")
+        if outcome.startswith("not consulted") and line.get("rule") != fired and not outcome.endswith((": no", "not consulted", "cannot tell")):
+            found.append(f"Rule {line.get('rule')} ({plain(line.get('question') or '').rstrip('?.')}), were it reached: {outcome.split(': ', 1)[-1]}.")
+    return found
+
+
+def _other_budgets(results: Row) -> list[str]:
+    lines = []
+    for label in ("half", "double"):
+        rows = [row for row in pick.online(pick.replay_rows(results, capacity_label=label)) if row.get("hit_token_ratio") is not None]
+        lru = next((row for row in rows if row["policy"] == "lru"), None)
+        if lru is None or len(rows) < 2:
+            continue
+        best = max(rows, key=lambda row: (row["hit_token_ratio"], row["policy"] == "lru", row["policy"]))
+        lead = f"At {label} the budget ({numbers.short(lru['capacity_tokens'])} tokens)"
+        if best["policy"] == "lru":
+            lines.append(f"{lead} no policy finds more than LRU, {numbers.percent(lru['hit_token_ratio'])}.")
+        else:
+            gain = numbers.points(best["hit_token_ratio"] - lru["hit_token_ratio"]).lstrip("+")
+            lines.append(f"{lead} {pick.title_of(results, best['policy'])} finds most, {numbers.percent(best['hit_token_ratio'])}, {gain} above LRU.")
+    return lines
+
+
+def _other_assumption(results: Row) -> list[str]:
+    other = pick.other_policy(results)
+    pair = [pick.at_actual(results, policy, assumption="pessimistic") for policy in ("lru", other or "")]
+    if None in pair:
+        return []
+    title = pick.title_of(results, other or "")
+    currency = pick.get(results, "money.currency", "USD")
+    ratios = [numbers.percent((row or {}).get("hit_token_ratio")) for row in pair]
+    costs = [(row or {}).get("cost") for row in pair]
+    money = f", {numbers.money(costs[0], currency)} and {numbers.money(costs[1], currency)}" if None not in costs else ""
+    return [f"With a shorter time to live, lost reads and late writes (pessimistic), LRU and {title} find {ratios[0]} and {ratios[1]} of tokens cached{money}."]
+
+
+def quality(results: Row) -> Section:
+    """Assumptions, rows by reason, missing columns and questions left open."""
+    log, settings = pick.get(results, "log", {}), pick.get(results, "settings", {})
+    assumed = [*_settings_lines(settings), *(plain(line) for line in settings.get("assumptions") or [])]
+    assumed += [plain(line) for line in [*(log.get("derived") or []), *(log.get("warnings") or [])]]
+    parts: list[Part] = [Items(tuple(dict.fromkeys(assumed))), _rows(log)]
+    opened = [plain(line) for line in log.get("cannot_tell") or []]
+    if log.get("missing"):
+        parts.append(Items(("Columns this log does not have: " + ", ".join(plain(name) for name in log["missing"]) + ".",)))
+    parts.append(Items(tuple(f"Cannot tell: {line}" for line in opened) or ("Nothing is left open by missing columns.",)))
+    return Section("quality", "Assumptions and data quality", tuple(parts))
+
+
+def _settings_lines(settings: Row) -> list[str]:
+    ttl, minimum = settings.get("ttl_seconds"), settings.get("minimum_tokens")
+    block = settings.get("block_tokens")
+    origin = f" ({plain(settings['capacity_origin'])})" if settings.get("capacity_origin") else ""
+    lines = [
+        f"Budget of the tier: {numbers.count(settings.get('capacity_tokens'))} tokens{origin}.",
+        f"Tier mode {plain(settings.get('tier_mode') or numbers.NOT_FOUND)}; "
+        + (f"entries expire {numbers.seconds(ttl)} after their last use starts." if ttl else "entries do not expire."),
+    ]
+    if block and block > 1:
+        lines.append(f"Prefixes are rounded down to full blocks of {numbers.count(block)} tokens.")
+    if minimum:
+        lines.append(f"Prefixes shorter than {numbers.count(minimum)} tokens are not cached.")
+    if settings.get("provider_rule"):
+        lines.append(f"Provider rules: {written(settings['provider_rule'])}.")
+    return lines
+
+
+def _rows(log: Row) -> Table:
+    rejected = log.get("rejected") or {}
+    lines = [("Rows read", numbers.count(log.get("rows"))), ("Rows used", numbers.count(log.get("kept", log.get("requests"))))]
+    lines += [(f"Rejected: {plain(reason)}", numbers.count(number)) for reason, number in rejected.items()]
+    lines += [] if rejected else [("Rejected", "0")]
+    return Table("rows", "Rows of the log", ("Rows", "Number"), tuple(lines))
+
+
+def words() -> Section:
+    """The words a reader needs, from the one dictionary."""
+    pairs = tuple((terms.TERMS[name].title, terms.TERMS[name].sentence) for name in WORDS if name in terms.TERMS)
+    return Section("words", "Words used here", (Words(pairs),))
+
+
+def footer(results: Row) -> Words:
+    """Where the figures come from and how to make them again."""
+    log, money, note = (pick.get(results, key, {}) for key in ("log", "money", "footer"))
+    parameters = pick.get(results, "parameters", {})
+    set_ones = ", ".join(f"{plain(name)}={_parameter(value)}" for name, value in parameters.items() if value not in (None, {}, []))
+    sheet = " ".join(plain(money[key]) for key in ("price_version", "lock_date") if money.get(key)) or numbers.NOT_FOUND
+    files = ", ".join(plain(name).rsplit("/", 1)[-1] for name in (log.get("files") or [])[:5])
+    pairs = [
+        ("Log", f"sha256 {plain(log.get('sha256') or numbers.NOT_FOUND)} · {numbers.count(log.get('rows'))} rows" + (f" · {files}" if files else "")),
+        ("Kit", plain(results.get("kit_version") or note.get("kit_version") or numbers.NOT_FOUND)),
+        ("Parameters", set_ones or "defaults"),
+        ("Prices", f"{sheet}, {money.get('currency') or 'USD'}, {plain(money.get('label') or numbers.NOT_FOUND)}"),
+        ("Reproduce", plain(note.get("command") or numbers.NOT_FOUND)),
+    ]
+    return Words(tuple(pairs))
+
+
+def _parameter(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return "+".join(plain(item) for item in value)
+    return plain(value)

@@ -1,0 +1,154 @@
+"""The pieces a report is made of: tables, figures, lists and words, as plain values that a template lays out.
+
+Every cell is already written text (see `kit.numbers`); escaping is the template's, spreadsheet safety is here.
+"""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from kit import numbers
+
+_UNSEEN = re.compile("[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb]")
+_LONGEST_CELL = 300
+_FORMULA_START = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: caption with its unit, heads, rows of written cells (the first names the row), and a note.
+
+    `text_columns` are left-aligned words, all others right-aligned figures. `marked` rows stand out (with words too),
+    `muted` ones recede. `narrow` says what a phone does: "stack" each row, or "scroll" the table inside its own frame.
+    """
+
+    name: str
+    caption: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+    text_columns: frozenset[int] = frozenset({0})
+    marked: frozenset[int] = frozenset()
+    muted: frozenset[int] = frozenset()
+    narrow: str = "stack"
+    kind: str = "table"
+
+    @property
+    def csv_href(self) -> str:
+        """The same cells as a `data:` link to a CSV file."""
+        return csv_link([dict(zip(self.head, row, strict=True)) for row in self.rows])
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure ready for the page: two drawings (wide, and narrow for a phone) and its data as a link."""
+
+    name: str
+    finding: str
+    alt: str
+    caption: str
+    wide: str
+    narrow: str
+    csv_href: str
+    kind: str = "picture"
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph; `style` is "note" for small print."""
+
+    text: str
+    style: str = ""
+    kind: str = "text"
+
+
+@dataclass(frozen=True)
+class Items:
+    """A list of sentences."""
+
+    items: tuple[str, ...]
+    kind: str = "items"
+
+
+@dataclass(frozen=True)
+class Words:
+    """Pairs of a word and what it says."""
+
+    pairs: tuple[tuple[str, str], ...]
+    kind: str = "words"
+
+
+Part = Table | Picture | Text | Items | Words
+
+
+@dataclass(frozen=True)
+class Section:
+    """One heading of the report with its parts; `readers` says who it is for."""
+
+    name: str
+    title: str
+    parts: tuple[Part, ...]
+    readers: frozenset[str] = frozenset({"finance", "infra"})
+
+
+def plain(value: Any) -> str:
+    """A value from a log as one line of text: control and direction-changing characters become a visible mark.
+
+    Such characters can hide or reorder what a reader sees; HTML is escaped later, by the template.
+    """
+    text = _UNSEEN.sub("\ufffd", str(value).replace("\r\n", " ").replace("\n", " ").replace("\t", " "))
+    return text if len(text) <= _LONGEST_CELL else text[: _LONGEST_CELL - 1] + "…"
+
+
+def written(value: Any) -> str:
+    """Any value of the results as text: numbers by rule, None as not found, an empty one as absent, the rest plain."""
+    if value is None:
+        return numbers.NOT_FOUND
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return numbers.count(value)
+    if isinstance(value, float):
+        return numbers.count(value) if value.is_integer() else numbers.decimal(value, 4 if abs(value) < 1 else 2)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{plain(key)}: {written(item)}" for key, item in value.items()) or numbers.ABSENT
+    if isinstance(value, (list, tuple)):
+        return ", ".join(written(item) for item in value) or numbers.ABSENT
+    return plain(value) or numbers.ABSENT
+
+
+def csv_cell(value: Any) -> Any:
+    """A cell that a spreadsheet cannot take for a formula: text that starts like one gets an apostrophe; numbers stay."""
+    if value is None:
+        return ""
+    if isinstance(value, (int, float)):
+        return value
+    text = plain(value)
+    return f"'{text}" if text.lstrip().startswith(_FORMULA_START) and text != numbers.ABSENT else text
+
+
+def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows as RFC 4180 CSV; columns in order of first appearance, null is an empty cell."""
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\r\n")
+    writer.writerow([csv_cell(column) for column in columns])
+    writer.writerows([csv_cell(row.get(column)) for column in columns] for row in rows)
+    return out.getvalue()
+
+
+def csv_link(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows as a `data:` link, so that the numbers travel inside the one HTML file."""
+    return "data:text/csv;charset=utf-8," + quote(csv_text(rows), safe="")
+
+
+def svg_link(svg: str) -> str:
+    """An SVG as a `data:` link for an image."""
+    return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
