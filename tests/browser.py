@@ -1,6 +1,7 @@
-"""Find a Chromium for the tests of the report, or bring one. As a program (`make browser`) it brings; as a module it only looks.
+"""Find a Chromium for the tests of the report, or bring one.
 
-Brought is the Debian package when root on a Debian, otherwise Playwright's own download.
+As a program (`make browser`) it brings one, as a module it only looks. Brought is the Debian package when root on a
+Debian, otherwise Playwright's own download.
 """
 
 from __future__ import annotations
@@ -78,4 +79,4 @@ def bring() -> Path | None:
 
 if __name__ == "__main__":
     found = find() or bring()
-    print(f"browser: {found}" if found else "browser: none. The browser tests will be SKIPPED, or fail where CI=true.", flush=True)
+    print(f"browser: {found or 'none. The browser tests will be SKIPPED, or fail where CI=true.'}", flush=True)
