@@ -1,0 +1,22 @@
+"""From measured evidence to one verdict: an ordered table, a trail for every row, and a sentence computed from it."""
+
+from __future__ import annotations
+
+from kit.decide.evidence import Contrast, Evidence
+from kit.decide.money import Saving
+from kit.decide.table import RULES, THRESHOLDS, Condition, Rule
+from kit.decide.verdict import Decision, ThresholdError, decide, sentence
+
+__all__ = [
+    "RULES",
+    "THRESHOLDS",
+    "Condition",
+    "Contrast",
+    "Decision",
+    "Evidence",
+    "Rule",
+    "Saving",
+    "ThresholdError",
+    "decide",
+    "sentence",
+]

@@ -1,0 +1,261 @@
+"""What the decision table reads: every measured input of every row, for one log under one assumption.
+
+None means the log cannot tell. Shares run from 0 to 1, tokens and requests are counts. Nothing here decides anything.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from kit.intervals import Interval
+
+COST = "cost_per_request"
+HITS = "hit_token_ratio"
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """One policy against another on the same requests at one budget: what has to hold for "better".
+
+    `interval` is the policy minus the baseline: of cost per request (money, or input-token equivalents where `currency`
+    is None) when `measure` is "cost_per_request", of the hit-token ratio when it is "hit_token_ratio" (engine mode).
+    """
+
+    policy: str
+    baseline: str
+    interval: Interval | None
+    measure: str = COST
+    currency: str | None = None
+    capacity_tokens: int | None = None
+    hit_ratio_change: float | None = None
+    m_eq_now: float | None = None
+    m_eq_proposed: float | None = None
+    requests: int | None = None
+    input_tokens: int | None = None
+    title: str | None = None
+
+    @property
+    def m_eq_falls(self) -> bool | None:
+        """Whether billed equivalents per hit request fall; True in engine mode (not asked); None if unknown."""
+        if self.measure == HITS:
+            return True
+        if self.m_eq_now is None or self.m_eq_proposed is None:
+            return None if self.m_eq_proposed is None else True
+        return self.m_eq_proposed < self.m_eq_now
+
+    @property
+    def lead(self) -> float | None:
+        """How far the interval clears zero on the good side, in half-widths of the interval; positive clears it."""
+        if self.interval is None:
+            return None
+        near = self.interval.low if self.measure == HITS else -self.interval.high
+        half = self.interval.width / 2
+        if half > 0:
+            return near / half
+        return 0.0 if near == 0 else math.copysign(1.0, near)
+
+    @property
+    def gain(self) -> float | None:
+        """The advantage on the measure, positive is good: a fall in cost per request, a rise in the hit ratio."""
+        if self.interval is None:
+            return None
+        return self.interval.value if self.measure == HITS else -self.interval.value
+
+    @property
+    def better(self) -> bool | None:
+        """The table's "better": the interval excludes zero on the good side, M_eq falls, the hit-token ratio holds."""
+        holds = None if self.hit_ratio_change is None else self.hit_ratio_change >= 0
+        clears = None if self.lead is None else self.lead > 0
+        return all_of((clears, self.m_eq_falls, holds))
+
+    @property
+    def name(self) -> str:
+        """What a reader calls the policy."""
+        return self.title or self.policy
+
+
+def all_of(parts: tuple[bool | None, ...]) -> bool | None:
+    """Conjunction where unknown stays unknown unless something is known to be false."""
+    if any(part is False for part in parts):
+        return False
+    return None if any(part is None for part in parts) else True
+
+
+def any_of(parts: tuple[bool | None, ...]) -> bool | None:
+    """Disjunction where unknown stays unknown unless something is known to be true."""
+    if any(part is True for part in parts):
+        return True
+    return None if any(part is None for part in parts) else False
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All measured inputs of the decision table under one assumption; None = not measurable on this log."""
+
+    # The log (row 0).
+    days: int | None = None
+    requests: int | None = None
+    reused_keys: int | None = None
+    rejected_share: float | None = None
+    missing_fields: tuple[str, ...] = ()
+    # The scene.
+    assumption: str = "neutral"
+    tier_mode: str | None = None
+    capacity_tokens: int | None = None
+    observed_seconds: float | None = None
+    # Hit tokens at the budget, at double, of the best online policy and without limit (rows 1, 3, 4).
+    input_tokens: int | None = None
+    ceiling_hit_tokens: int | None = None
+    lru_hit_tokens: int | None = None
+    lru_double_hit_tokens: int | None = None
+    best_online: str | None = None
+    best_online_hit_tokens: int | None = None
+    # Token-weighted share of reuse gaps longer than the TTL; None for the TTL means that nothing expires (row 2).
+    ttl_seconds: float | None = None
+    gaps_beyond_ttl_share: float | None = None
+    # Session types, gap fits and reuse by token type (row 5).
+    second_session_type_share: float | None = None
+    multi_turn_share: float | None = None
+    fewest_gaps: int | None = None
+    worst_gap_ks: float | None = None
+    log_normal_best: bool | None = None
+    type_reuse_factor: float | None = None
+    saecache: Contrast | None = None
+    # Concentration and rotation (rows 6 and 10).
+    top_fraction: float = 0.05
+    top_key_request_share: float | None = None
+    day_overlap: float | None = None
+    # The worst hour of first-seen one-shot keys, and what LRU loses in the hour after it (row 7).
+    scan_token_share: float | None = None
+    scan_lru_loss: float | None = None
+    # Length against reuse; None system keys means that the log marks none (row 8).
+    flat_keys: bool | None = None
+    spearman_length_count: float | None = None
+    longest_one_shot_share: float | None = None
+    longest_request_share: float | None = None
+    longest_system_keys: int | None = None
+    length_checks: tuple[Contrast, ...] = ()
+    # Every online candidate against LRU at the budget (rows 6, 7 and 9).
+    online: tuple[Contrast, ...] = ()
+
+    def against_lru(self, policy: str) -> Contrast | None:
+        """The contrast of an online candidate against LRU at the budget, or None where it was not replayed."""
+        return next((contrast for contrast in self.online if contrast.policy == policy), None)
+
+    @property
+    def runs_engine(self) -> bool | None:
+        """True when the model is served by the reader's own engine."""
+        return None if self.tier_mode is None else self.tier_mode == "engine"
+
+    @property
+    def absent_fields(self) -> tuple[str, ...]:
+        """Needed fields the log lacks, with the needed measures that could not be taken."""
+        needed = {
+            "calendar days": self.days,
+            "requests": self.requests,
+            "reused keys": self.reused_keys,
+            "rejected rows": self.rejected_share,
+            "ceiling": self.ceiling_hit_tokens,
+            "LRU replay at the budget": self.lru_hit_tokens,
+        }
+        return (*self.missing_fields, *(name for name, value in needed.items() if value is None))
+
+    @property
+    def absent_count(self) -> int:
+        """Number of needed fields that are absent."""
+        return len(self.absent_fields)
+
+    @property
+    def ceiling_ratio(self) -> float | None:
+        """Hit-token ratio of a cache without limit."""
+        return _ratio(self.ceiling_hit_tokens, self.input_tokens)
+
+    @property
+    def lru_of_ceiling(self) -> float | None:
+        """Hit tokens of LRU at the budget over those of the ceiling; None where even the ceiling has none."""
+        return _ratio(self.lru_hit_tokens, self.ceiling_hit_tokens)
+
+    @property
+    def room_lift(self) -> float | None:
+        """Hit tokens of LRU at double the budget over those at the budget; infinite when it rises from nothing."""
+        now, double = self.lru_hit_tokens, self.lru_double_hit_tokens
+        if now is None or double is None:
+            return None
+        return double / now if now else (math.inf if double else 1.0)
+
+    @property
+    def policy_gain_of_room(self) -> float | None:
+        """What the best online policy gains over LRU, as a share of what doubling the budget gains."""
+        if self.lru_hit_tokens is None or self.lru_double_hit_tokens is None or self.best_online_hit_tokens is None:
+            return None
+        gain = max(self.best_online_hit_tokens - self.lru_hit_tokens, 0)
+        room = self.lru_double_hit_tokens - self.lru_hit_tokens
+        return gain / room if room > 0 else (math.inf if gain else 0.0)
+
+    @property
+    def expiring_gap_share(self) -> float | None:
+        """Token-weighted share of reuse gaps longer than the TTL; 0 where nothing expires."""
+        return 0.0 if self.ttl_seconds is None else self.gaps_beyond_ttl_share
+
+    @property
+    def lfu_decay(self) -> Contrast | None:
+        """Decayed LFU against LRU at the budget."""
+        return self.against_lru("lfu_decay")
+
+    @property
+    def system_keys_among_longest(self) -> int:
+        """System or tool-schema keys in the longest tenth; a log that marks none has none to protect."""
+        return self.longest_system_keys or 0
+
+    @property
+    def saecache_gain(self) -> float | None:
+        """Hit-token ratio of the SAECache-style policy minus that of the best simple policy."""
+        return None if self.saecache is None else self.saecache.hit_ratio_change
+
+    @property
+    def length_worst(self) -> Contrast | None:
+        """The contrast in which Length does worst among those row 8 asks for; None where none was replayed."""
+        unknown = [contrast for contrast in self.length_checks if contrast.better is None]
+        known = [contrast for contrast in self.length_checks if contrast.better is not None]
+        failing = [contrast for contrast in known if not contrast.better]
+        worst = failing or unknown or known
+        return min(worst, key=lambda contrast: -math.inf if contrast.lead is None else contrast.lead, default=None)
+
+    def challenger(self, gain_points: float) -> Contrast | None:
+        """The candidate row 9 speaks of: among those better by enough the one that gains most, else the nearest."""
+        rivals = [contrast for contrast in self.online if contrast.policy != "lru"]
+        better = [contrast for contrast in rivals if contrast.better]
+        enough = [contrast for contrast in better if (contrast.hit_ratio_change or 0.0) >= gain_points]
+        pool = enough or better or [contrast for contrast in rivals if contrast.gain is not None] or rivals
+        return max(pool, key=_promise, default=None)
+
+
+def _promise(contrast: Contrast) -> tuple[float, float, str]:
+    """Order of candidates: gain on the measure, then on hit tokens, then a fixed order by name."""
+    gain = -math.inf if contrast.gain is None else contrast.gain
+    return gain, contrast.hit_ratio_change or 0.0, contrast.policy
+
+
+def _ratio(part: int | None, whole: int | None) -> float | None:
+    return None if part is None or not whole else part / whole
+
+
+def plain(value: Any) -> Any:
+    """A measured value as JSON can hold it: contrasts become dicts, infinities None."""
+    if isinstance(value, Contrast):
+        interval = None if value.interval is None else value.interval.as_dict()
+        return {
+            "policy": value.policy,
+            "baseline": value.baseline,
+            "capacity_tokens": value.capacity_tokens,
+            "measure": value.measure,
+            "interval": interval,
+            "hit_ratio_change": value.hit_ratio_change,
+            "m_eq_now": value.m_eq_now,
+            "m_eq_proposed": value.m_eq_proposed,
+        }
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return list(value) if isinstance(value, tuple) else value

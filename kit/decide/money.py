@@ -1,0 +1,78 @@
+"""What a change is worth a month: the difference per request times the month's requests, scaled from the observed span.
+
+The interval is the paired one of the comparison. Quoted is the smaller of the neutral and the pessimistic assumption;
+nothing is quoted from under a day of log, where a month would be a guess.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from kit import numbers
+from kit.decide.evidence import COST, Contrast, Evidence
+
+MONTH_SECONDS = 365 / 12 * 86_400
+DAY_SECONDS = 86_400
+
+
+@dataclass(frozen=True)
+class Saving:
+    """A saving per month: `value`, `low`, `high` in `unit` (a currency, input-token equivalents, or prefill tokens)."""
+
+    value: float
+    low: float
+    high: float
+    currency: str | None
+    unit: str
+    assumption: str
+    observed_seconds: float
+    level: float
+    basis: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for results.json, with how the month was scaled; twelve significant digits."""
+        ends = {name: float(f"{getattr(self, name):.12g}") for name in ("value", "low", "high")}
+        scaling = f"observed span of {numbers.seconds(self.observed_seconds)} scaled to 365/12 days"
+        return {
+            **ends, "currency": self.currency, "unit": self.unit, "assumption": self.assumption,
+            "level": self.level, "basis": self.basis, "scaling": scaling,
+        }  # fmt: skip
+
+    def text(self) -> str:
+        """The saving as a clause: ``$4,300 a month (95% interval $3,700 to $4,900)``."""
+        ends = numbers.span(self._written(self.low), self._written(self.high))
+        return f"{self._written(self.value)} a month ({self.level:.0%} interval {ends})"
+
+    def _written(self, amount: float) -> str:
+        if self.currency:
+            return numbers.money(amount, self.currency)
+        return f"{numbers.short(amount)} {self.unit}"
+
+
+def saving(evidence: Evidence, policy: str) -> Saving | None:
+    """What leaving LRU for the policy saves a month; None where it was not compared, or under a day was seen."""
+    return None if policy == "lru" else saving_of(evidence.against_lru(policy), evidence)
+
+
+def saving_of(contrast: Contrast | None, evidence: Evidence) -> Saving | None:
+    """The saving a comparison stands for, scaled to a month of the same traffic; None where it cannot be told."""
+    span = evidence.observed_seconds
+    if contrast is None or contrast.interval is None or span is None or span < DAY_SECONDS:
+        return None
+    cost = contrast.measure == COST
+    amount = contrast.requests if cost else contrast.input_tokens
+    if not amount:
+        return None
+    month = contrast.interval.scaled((-1 if cost else 1) * amount * MONTH_SECONDS / span)
+    unit = (contrast.currency or "input-token equivalents") if cost else "prefill tokens"
+    return Saving(
+        month.value, month.low, month.high, contrast.currency if cost else None, unit,
+        evidence.assumption, span, month.level, month.basis,
+    )  # fmt: skip
+
+
+def smaller(*savings: Saving | None) -> Saving | None:
+    """The smallest of the savings; None unless every assumption has one."""
+    known = [one for one in savings if one is not None]
+    return min(known, key=lambda one: one.value) if known and len(known) == len(savings) else None

@@ -1,0 +1,316 @@
+"""Walking the table: the first rule that fires decides, every row leaves a trail, the sentence is read off it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kit import numbers
+from kit.decide.evidence import Evidence
+from kit.decide.money import Saving, saving, smaller
+from kit.decide.read import Reading, RuleReading, policy_title, read_rule
+from kit.decide.table import RULES, THRESHOLDS
+
+FIRES = "fires"
+SILENT = "does not fire"
+UNKNOWN = "cannot tell"
+SKIPPED = "skipped (flag)"
+NOT_CONSULTED = "not consulted"
+LAST = RULES[-1].number
+
+
+class ThresholdError(ValueError):
+    """A threshold that does not exist: one line with its name and the known ones."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The verdict: the rule that fired, the policy it recommends, the sentence, and the trail of every row.
+
+    `accepted` is True when a change of policy passed the acceptance test (rules that recommend one ask for "better").
+    `provisional` is {rule, policy, sentence, saving_per_month} with row 0 waived, when row 0 fired; else None.
+    `too_close_to_call` holds the two verdicts that differ between neutral and pessimistic assumption; else None.
+    """
+
+    rule: int
+    policy: str
+    sentence: str
+    accepted: bool
+    provisional: Mapping[str, Any] | None
+    trail: tuple[Mapping[str, Any], ...]
+    near_misses: tuple[Mapping[str, Any], ...]
+    saving_per_month: Saving | None
+    too_close_to_call: Mapping[str, Any] | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The `decision` object of results.json."""
+        return {
+            "rule": self.rule,
+            "policy": self.policy,
+            "sentence": self.sentence,
+            "accepted": self.accepted,
+            "provisional": None if self.provisional is None else dict(self.provisional),
+            "trail": [dict(row) for row in self.trail],
+            "near_misses": [dict(row) for row in self.near_misses],
+            "saving_per_month": None if self.saving_per_month is None else self.saving_per_month.as_dict(),
+            "too_close_to_call": None if self.too_close_to_call is None else dict(self.too_close_to_call),
+        }
+
+
+@dataclass(frozen=True)
+class _Walk:
+    """The table read once: every reading, the rule that fires (row 0 waived or not), and the flags."""
+
+    readings: tuple[RuleReading, ...]
+    fired: int
+    skipped: frozenset[int]
+
+    @property
+    def verdict(self) -> RuleReading:
+        return self.readings[self.fired]
+
+
+def decide(
+    evidence: Evidence,
+    thresholds: Mapping[str, float] | None = None,
+    waive_row_0: bool = False,
+    counters_trustworthy: bool = True,
+    pessimistic: Evidence | None = None,
+) -> Decision:
+    """Decide from measured evidence. `thresholds` changes the defaults by name; ThresholdError for an unknown name.
+
+    With `pessimistic` (the same log replayed under the pessimistic assumption) a verdict that holds in only one of the
+    two is too close to call, and row 11 keeps LRU. The saving quoted is the smaller of the two.
+    """
+    limits = _limits(thresholds)
+    walk = _walk(evidence, limits, waive_row_0, counters_trustworthy)
+    conflict = _conflict(evidence, pessimistic, limits, counters_trustworthy)
+    return _decision(walk, evidence, pessimistic, conflict)
+
+
+def _limits(thresholds: Mapping[str, float] | None) -> dict[str, float]:
+    unknown = [name for name in thresholds or {} if name not in THRESHOLDS]
+    if unknown:
+        raise ThresholdError(f"unknown threshold {unknown[0]!r}; known: {', '.join(THRESHOLDS)}")
+    return {**THRESHOLDS, **(thresholds or {})}
+
+
+def _walk(evidence: Evidence, limits: Mapping[str, float], waive_row_0: bool, counters_trustworthy: bool) -> _Walk:
+    readings = tuple(read_rule(rule, evidence, limits) for rule in RULES)
+    skipped = {rule.number for rule in RULES if rule.counts and not counters_trustworthy}
+    if waive_row_0:
+        skipped.add(0)
+    return _Walk(readings, _first(readings, skipped), frozenset(skipped))
+
+
+def _conflict(
+    evidence: Evidence, pessimistic: Evidence | None, limits: Mapping[str, float], counters_trustworthy: bool
+) -> dict[str, Any] | None:
+    """The two verdicts (row 0 waived) where the assumptions recommend different policies, else None."""
+    if pessimistic is None:
+        return None
+    both = [_walk(one, limits, True, counters_trustworthy).verdict for one in (evidence, pessimistic)]
+    if both[0].policy == both[1].policy:
+        return None
+    names = (evidence.assumption, pessimistic.assumption)
+    return {
+        name: {"rule": row.rule.number, "policy": row.policy, "title": row.title}
+        for name, row in zip(names, both, strict=True)
+    }
+
+
+def _decision(
+    walk: _Walk, evidence: Evidence, pessimistic: Evidence | None, conflict: Mapping[str, Any] | None
+) -> Decision:
+    thin = walk.fired == 0
+    skipped = walk.skipped | {0} if thin else walk.skipped
+    waived = _Walk(walk.readings, _first(walk.readings, skipped), skipped)
+    decided = waived if conflict is None else _Walk(walk.readings, LAST, skipped)
+    final = walk if thin else decided
+    sides = (evidence,) if pessimistic is None else (evidence, pessimistic)
+    worth = None if thin else smaller(*(saving(side, final.verdict.policy) for side in sides))
+    trail = _trail(final, waived.fired, evidence, conflict)
+    provisional = _provisional(decided, waived.fired, evidence, conflict, sides) if thin else None
+    return Decision(
+        rule=final.fired,
+        policy=final.verdict.policy,
+        sentence=sentence(trail, evidence.capacity_tokens, worth, provisional),
+        accepted=final.verdict.policy != "lru",
+        provisional=provisional,
+        trail=trail,
+        near_misses=_near_misses(decided if thin else final),
+        saving_per_month=worth,
+        too_close_to_call=conflict,
+    )
+
+
+def _first(readings: Sequence[RuleReading], skipped: frozenset[int] | set[int]) -> int:
+    return next(row.rule.number for row in readings if row.holds and row.rule.number not in skipped)
+
+
+def _provisional(
+    decided: _Walk,
+    neutral: int,
+    evidence: Evidence,
+    conflict: Mapping[str, Any] | None,
+    sides: tuple[Evidence, ...],
+) -> dict[str, Any]:
+    """What the table says with row 0 waived: {rule, policy, sentence, saving_per_month}."""
+    trail = _trail(decided, neutral, evidence, conflict)
+    worth = smaller(*(saving(side, decided.verdict.policy) for side in sides))
+    return {
+        "rule": decided.fired,
+        "policy": decided.verdict.policy,
+        "sentence": sentence(trail, evidence.capacity_tokens, worth),
+        "saving_per_month": None if worth is None else worth.as_dict(),
+    }
+
+
+def _trail(
+    walk: _Walk, neutral: int, evidence: Evidence, conflict: Mapping[str, Any] | None
+) -> tuple[Mapping[str, Any], ...]:
+    """One plain dict per row. `neutral` is the rule the neutral assumption alone would stop at."""
+    stop = neutral if conflict is not None and walk.fired == LAST else walk.fired
+    return tuple(_row(reading, walk, stop, evidence, conflict) for reading in walk.readings)
+
+
+def _row(
+    reading: RuleReading, walk: _Walk, stop: int, evidence: Evidence, conflict: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    rule, number = reading.rule, reading.rule.number
+    outcome = _outcome(reading, walk, stop)
+    fires = outcome == FIRES
+    return {
+        "rule": number,
+        "question": rule.question,
+        "measured": _measured(reading, walk, conflict if number in (stop, LAST) and stop != walk.fired else None),
+        "threshold": _threshold(reading),
+        "margin": None if reading.margin is None else round(reading.margin, 6),
+        "outcome": outcome,
+        "would_say": None if fires else _would_say(reading),
+        "policy": reading.policy,
+        "policy_title": reading.title,
+        "advice": rule.advice,
+        "because": _because(reading, walk, conflict) if fires else None,
+        "values": {one.measure: one.value for one in reading.readings},
+        "limits": {one.measure: one.threshold for one in reading.readings},
+        "origin": {"source": rule.source, "judgement": rule.judgement},
+        "figure": rule.figure,
+    }
+
+
+def _outcome(reading: RuleReading, walk: _Walk, stop: int) -> str:
+    number = reading.rule.number
+    if number == walk.fired:
+        return FIRES
+    if number > stop:
+        return NOT_CONSULTED
+    if number in walk.skipped:
+        return SKIPPED
+    return UNKNOWN if reading.holds is None else SILENT
+
+
+def _measured(reading: RuleReading, walk: _Walk, conflict: Mapping[str, Any] | None) -> str:
+    if reading.rule.number == LAST:
+        return _last_words(walk, conflict)
+    text = "; ".join(one.text for one in reading.readings)
+    if reading.rule.number == 0:
+        text += _unmeasured(walk)
+    return text if conflict is None else f"{text}; {_conflict_words(conflict)}"
+
+
+def _unmeasured(walk: _Walk) -> str:
+    """What later rows could not measure, so that row 0 names everything the log lacks."""
+    lacking = [str(row.rule.number) for row in walk.readings[1:] if row.holds is None]
+    return f"; rows that cannot be told on this log: {', '.join(lacking)}" if lacking else ""
+
+
+def _conflict_words(conflict: Mapping[str, Any]) -> str:
+    sides = [f"{row['title']} by rule {row['rule']} under the {name} assumption" for name, row in conflict.items()]
+    return f"too close to call, {' but '.join(sides)}"
+
+
+def _last_words(walk: _Walk, conflict: Mapping[str, Any] | None) -> str:
+    if walk.fired != LAST:
+        return "the default where no other row fires"
+    if conflict is not None:
+        return _conflict_words(conflict)
+    passed = [row for row in walk.readings if row.rule.counts and row.rule.number in walk.skipped and row.holds]
+    if passed:
+        return f"frequency counters are not trusted, which skips rule {passed[0].rule.number} ({passed[0].title})"
+    rival = next((one.text for one in walk.readings[9].readings if one.measure == "challenger" and one.value), None)
+    nearest = f"; the nearest rival does not pass: {rival}" if rival else ""
+    unknown = [str(row.rule.number) for row in walk.readings[1:] if row.holds is None]
+    lacking = f" (of those that can be told: not {', '.join(unknown)})" if unknown else ""
+    return f"no other row fires{lacking}{nearest}"
+
+
+def _threshold(reading: RuleReading) -> str:
+    joint = " or " if reading.rule.any_of else "; "
+    return joint.join(one.threshold_text for one in reading.readings) or numbers.ABSENT
+
+
+def _would_say(reading: RuleReading) -> str:
+    if reading.holds is None:
+        missing = [one.text for one in reading.readings if one.holds is None]
+        return f"cannot tell: {missing[0] if missing else 'no candidate was replayed'}"
+    if not reading.holds:
+        return "would not fire"
+    return f"would fire: {reading.rule.advice.format(budget='this budget', title=reading.title)}"
+
+
+def _because(reading: RuleReading, walk: _Walk, conflict: Mapping[str, Any] | None) -> str:
+    """The clause the sentence gives as its reason: the quoted measures that hold."""
+    if reading.rule.number == LAST:
+        return _last_words(walk, conflict)
+    quoted = [one for one in reading.readings if one.measure in reading.rule.because and one.holds]
+    if reading.rule.number == 0:
+        return " and ".join(f"{one.text}, {one.threshold_text}" for one in quoted)
+    return " and ".join(one.text for one in quoted)
+
+
+def sentence(
+    trail: Sequence[Mapping[str, Any]],
+    capacity_tokens: int | None,
+    worth: Saving | None = None,
+    provisional: Mapping[str, Any] | None = None,
+) -> str:
+    """The verdict in one imperative sentence, read off the row that fires: advice, reason, rule, money."""
+    row = next(row for row in trail if row["outcome"] == FIRES)
+    budget = "this budget" if capacity_tokens is None else f"{numbers.count(capacity_tokens)} tokens"
+    text = f"{row['advice'].format(budget=budget, title=row['policy_title'])}: {row['because']} (rule {row['rule']})"
+    if worth is not None:
+        text += f"; this saves {worth.text()}"
+    if provisional is not None:
+        title = policy_title(provisional["policy"])
+        text += f"; with row 0 waived, rule {provisional['rule']} would say {title}"
+    return f"{text}."
+
+
+def _near_misses(walk: _Walk) -> tuple[Mapping[str, Any], ...]:
+    """The two rows nearest to another verdict: later rows that would fire, then silent rows by their distance."""
+    verdict = walk.verdict
+    found = []
+    for row in walk.readings[1:LAST]:
+        number = row.rule.number
+        same_switch = row.policy == verdict.policy and row.policy != "lru"
+        if number == walk.fired or same_switch or row.holds is None:
+            continue
+        if row.holds:
+            found.append((0.0, number, row))
+        elif row.margin is not None:
+            found.append((abs(row.margin), number, row))
+    return tuple(_near_miss(row, walk) for _, _, row in sorted(found, key=lambda one: one[:2])[:2])
+
+
+def _near_miss(row: RuleReading, walk: _Walk) -> dict[str, Any]:
+    number, limiting = row.rule.number, row.limiting
+    if row.holds:
+        reason = "is skipped by flag" if number in walk.skipped else f"comes after rule {walk.fired}"
+        text = f"Rule {number} ({row.title}) would fire but {reason}"
+    else:
+        assert isinstance(limiting, Reading)
+        text = f"Rule {number} ({row.title}) misses: {limiting.text}; it asks for {limiting.threshold_text}"
+    margin = None if row.margin is None else round(row.margin, 6)
+    return {"rule": number, "policy": row.policy, "margin": margin, "text": text}
