@@ -110,7 +110,6 @@ def _forest(offsets: Any, keys: Any, tokens: Any) -> Any:
     nodes = 0
     for request in range(offsets.size - 1):
         above = np.int32(-1)
-        level = 0
         for touch in range(offsets[request], offsets[request + 1]):
             if nodes * 2 >= slots.size:
                 slots = _grow(slots, parent, key_of, nodes)
@@ -123,11 +122,10 @@ def _forest(offsets: Any, keys: Any, tokens: Any) -> Any:
                 parent[nodes] = above
                 key_of[nodes] = keys[touch]
                 node_tokens[nodes] = tokens[touch]
-                depth[nodes] = level
+                depth[nodes] = touch - offsets[request]
                 first_touch[nodes] = touch
                 nodes += 1
             above = slots[at]
-            level += 1
         leaf[request] = above
     return leaf, parent[:nodes].copy(), node_tokens[:nodes].copy(), depth[:nodes].copy(), first_touch[:nodes].copy()
 
@@ -152,7 +150,8 @@ def flat_forest(
     A key seen with several lengths becomes one node per step between its lengths, so that growing an entry reserves
     (and writes) only the growth, and a shorter use hits the part it needs.
     """
-    pairs = pl.DataFrame({"key": np.asarray(keys, np.uint64), "tokens": np.asarray(tokens, np.int64)}).with_row_index("r")
+    pairs = pl.DataFrame({"key": np.asarray(keys, np.uint64), "tokens": np.asarray(tokens, np.int64)})
+    pairs = pairs.with_row_index("r")
     steps = (
         pairs.select("key", "tokens")
         .unique()
@@ -280,7 +279,7 @@ def warm_window(ts_us: Ints) -> tuple[NDArray[np.bool_], str]:
     """Requests of the warm window: after the first 24 hours, or the second half where the log is under two days."""
     if ts_us.size and ts_us[-1] - ts_us[0] >= 2 * DAY_US:
         return ts_us >= ts_us[0] + DAY_US, "after the first 24 hours"
-    return np.arange(ts_us.size) >= ts_us.size - ts_us.size // 2, "the last 50 % of requests"
+    return np.arange(ts_us.size) >= ts_us.size // 2, "the last 50 % of requests"
 
 
 def make_paths(

@@ -1,0 +1,183 @@
+"""Replay a log against eviction policies.
+
+`kit.replay.loop` holds the rules, `kit.replay.bounds` what no policy can beat, `kit.replay.build` how a policy is
+compiled into the loop.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kit.policies import REGISTRY, Policy, named
+from kit.prefix import Ints, Paths
+from kit.replay import build, loop
+from kit.replay.bounds import Bound, default_capacity, knee, lru_curve, optimal
+from kit.replay.loop import FIELDS
+
+__all__ = [
+    "CAUSES", "FIELDS", "Bound", "Setting", "Tally", "ceiling", "default_capacity", "knee", "lru_curve", "optimal",
+    "pessimistic", "replay", "replay_grid",
+]  # fmt: skip
+
+CAUSES = tuple(name.removeprefix("missed_") for name in FIELDS if name.startswith("missed_"))
+AT = {name: index for index, name in enumerate(FIELDS)}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the provider or engine does: one named assumption.
+
+    `ttl_seconds` None = no expiry, counted from the start of the last request that wrote or read the entry; `loss` the
+    share of reads the provider drops (0 to 1), drawn once per (key, time) and the same for every policy;
+    `visible_after_seconds` until a write can be read; `minimum_tokens` the shortest prefix it caches;
+    `newcomer_may_be_victim` inserts before it evicts.
+    """
+
+    name: str = "neutral"
+    ttl_seconds: float | None = None
+    loss: float = 0.0
+    visible_after_seconds: float = 0.0
+    minimum_tokens: int = 0
+    newcomer_may_be_victim: bool = False
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if self.ttl_seconds is not None and not self.ttl_seconds > 0:
+            raise ValueError(f"ttl_seconds must be above 0 or None (no expiry), got {self.ttl_seconds}")
+        if not 0.0 <= self.loss <= 1.0:
+            raise ValueError(f"loss is a share of reads between 0 and 1, got {self.loss}")
+        if self.visible_after_seconds < 0 or self.minimum_tokens < 0:
+            raise ValueError("visible_after_seconds and minimum_tokens must not be negative")
+
+
+def pessimistic(setting: Setting) -> Setting:
+    """The same setting with a TTL 20 % shorter, 5 % of reads lost and writes readable after 5 seconds."""
+    ttl = None if setting.ttl_seconds is None else setting.ttl_seconds * 0.8
+    return replace(setting, name="pessimistic", ttl_seconds=ttl, loss=0.05, visible_after_seconds=5.0)
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What one policy did at one capacity, in integers.
+
+    `by_block` int64[2 (before the warm window, in it), rates, bootstrap blocks, FIELDS]; `by_hour` int64[hours, rates,
+    FIELDS]; `resident_token_seconds` tokens held x seconds. For every cell: hit + write + uncached = input tokens, and
+    hit + the seven missed_* = input tokens.
+    """
+
+    policy: str
+    capacity_tokens: int
+    setting: Setting
+    by_block: Ints
+    by_hour: Ints
+    resident_token_seconds: float
+
+    def blocks(self, field: str, window: str = "cold") -> Ints:
+        """One field per price group and bootstrap block, int64[rates, blocks]; window `cold` (all) or `warm`."""
+        cells = self.by_block[..., AT[field]]
+        return cells.sum(axis=0) if _is_cold(window) else cells[1]
+
+    def total(self, window: str = "cold") -> dict[str, int]:
+        """Every field summed; window `cold` (all requests) or `warm`."""
+        cells = self.by_block.sum(axis=0) if _is_cold(window) else self.by_block[1]
+        return {name: int(value) for name, value in zip(FIELDS, cells.sum(axis=(0, 1)), strict=True)}
+
+    def hit_token_ratio(self, window: str = "cold") -> float | None:
+        """Hit tokens / all input tokens; None where the window is empty."""
+        total = self.total(window)
+        return total["hit_tokens"] / total["input_tokens"] if total["input_tokens"] else None
+
+
+def _is_cold(window: str) -> bool:
+    if window not in ("cold", "warm"):
+        raise ValueError(f"window must be 'cold' (all requests) or 'warm', got {window!r}")
+    return window == "cold"
+
+
+def lost_reads(paths: Paths, loss: float, seed: int = 1) -> NDArray[np.bool_]:
+    """Whether the provider drops the entry behind each request: a draw keyed by (key, time, seed); bool[requests]."""
+    if loss <= 0:
+        return np.zeros(paths.requests, np.bool_)
+    x = paths.ts_us.astype(np.uint64) ^ (paths.leaf.astype(np.int64) + 1).astype(np.uint64) << np.uint64(40)
+    x += np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)
+    return (x ^ (x >> np.uint64(31))) / 2.0**64 < loss
+
+
+def _run(paths: Paths, policy: Policy, capacity_tokens: int, setting: Setting, parameters: dict[str, float] | None,
+         compiled: bool) -> Tally:  # fmt: skip
+    week = loop.Week(paths.parent, paths.depth, paths.tokens, paths.room_tokens, paths.path_tokens, paths.leaf,
+                     paths.ts_us, paths.input_tokens, paths.block, paths.rate, paths.hour, paths.warm,
+                     lost_reads(paths, setting.loss, setting.seed))  # fmt: skip
+    pool, own = build.state(policy, paths, parameters)
+    tier = loop.tier(paths.parent.size, int(paths.depth.max()) + 1 if paths.depth.size else 1)
+    by_block = np.zeros((2, paths.n_rates, paths.n_blocks, len(FIELDS)), np.int64)
+    by_hour = np.zeros((paths.n_hours, paths.n_rates, len(FIELDS)), np.int64)
+    resident = np.zeros(1)
+    run = build.compiled(policy) if compiled else build.plain(policy)
+    run(week, tier, pool, own, capacity_tokens, round((setting.ttl_seconds or 0) * 1e6),
+        round(setting.visible_after_seconds * 1e6), setting.minimum_tokens, setting.newcomer_may_be_victim,
+        by_block, by_hour, resident)  # fmt: skip
+    return Tally(policy.name, capacity_tokens, setting, by_block, by_hour, float(resident[0]))
+
+
+def replay(
+    paths: Paths,
+    policy: str | Policy = "lru",
+    *,
+    capacity_tokens: int,
+    setting: Setting | None = None,
+    parameters: dict[str, float] | None = None,
+    compiled: bool = True,
+) -> Tally:
+    """One policy at one capacity over the whole log; see `kit.replay.loop` for the order of steps.
+
+    `policy` is a name of `kit.policies.REGISTRY` or a `Policy` of your own; `parameters` override its defaults;
+    `compiled=False` runs the plain reference (slow). Raises ValueError for an unknown policy or parameter and for a
+    capacity below one block.
+    """
+    if capacity_tokens < paths.block_tokens:
+        raise ValueError(f"capacity_tokens must be at least one block ({paths.block_tokens}), got {capacity_tokens}")
+    chosen = named(policy) if isinstance(policy, str) else policy
+    return _run(paths, chosen, int(capacity_tokens), setting or Setting(), parameters, compiled)
+
+
+def ceiling(paths: Paths, setting: Setting | None = None) -> Tally:
+    """An infinite tier under a setting: what rounding, minimum and TTL alone leave to win."""
+    room = max(int(paths.room_tokens.sum()), paths.block_tokens)
+    return replace(replay(paths, "lru", capacity_tokens=room, setting=setting), policy="infinite")
+
+
+def replay_grid(
+    paths: Paths,
+    policies: Iterable[str | Policy] = tuple(REGISTRY),
+    capacities: Iterable[int] = (),
+    settings: Iterable[Setting] = (Setting(),),
+    progress: Callable[[int, int], None] | None = None,
+    workers: int | None = None,
+) -> list[Tally]:
+    """Every policy at every capacity under every setting, in parallel threads; order: settings, capacities, policies.
+
+    `progress(done, all)` is called after each cell. An interrupt cancels what has not started and nothing is returned.
+    """
+    chosen = [named(policy) if isinstance(policy, str) else policy for policy in policies]
+    cells = [(policy, capacity, setting) for setting in settings for capacity in capacities for policy in chosen]
+    pool = ThreadPoolExecutor(workers or min(len(cells) or 1, os.cpu_count() or 1))
+    try:
+        running = {
+            pool.submit(replay, paths, policy, capacity_tokens=capacity, setting=setting): index
+            for index, (policy, capacity, setting) in enumerate(cells)
+        }
+        for done, _ in enumerate(as_completed(running), 1):
+            if progress:
+                progress(done, len(cells))
+        return [future.result() for future, _ in sorted(running.items(), key=lambda item: item[1])]
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)

@@ -1,0 +1,122 @@
+"""The loop compiled once per policy, cached on disk, never stale.
+
+The loop and the pool are plain functions that call global names. For each policy they are rebuilt over that policy's
+own functions, named after a hash of every source involved, and compiled with numba. The name is part of numba's cache
+key, so an edited policy (or loop) compiles anew and an unchanged one starts from disk. A policy that lives in a
+notebook cell has no file: it is compiled in memory each time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable
+from functools import lru_cache
+from types import FunctionType, ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from kit.policies import Policy, leaf_heap
+from kit.prefix import Paths
+from kit.replay import loop
+
+HOOKS = ("enter", "touch", "leave", "cover", "uncover", "victim")
+LOOP = ("remove", "expire", "climb", "match", "count", "make_room", "admit", "settle", "settle_root_first", "bypass",
+        "serve", "run")  # fmt: skip
+STATE = ("pool", "own")
+RANKED = ("key", "on_enter", "on_touch", "on_leave")
+
+
+def _functions(module: ModuleType | SimpleNamespace) -> dict[str, FunctionType]:
+    """Plain functions defined by a module, in source order."""
+    found = {name: value for name, value in vars(module).items() if isinstance(value, FunctionType)}
+    return {name: value for name, value in found.items() if value.__code__.co_name == name}
+
+
+def fingerprint(policy: Policy) -> str:
+    """12 hex digits over every source the compiled loop depends on."""
+    sources = [inspect.getsource(loop), inspect.getsource(leaf_heap)]
+    try:
+        sources.append(inspect.getsource(policy.module))
+    except (OSError, TypeError):
+        sources += [f.__code__.co_code.hex() + repr(f.__code__.co_consts) for f in _functions(policy.module).values()]
+    return hashlib.sha256("\n".join(sources).encode()).hexdigest()[:12]
+
+
+def _rebind(function: FunctionType, names: dict[str, Any], suffix: str) -> FunctionType:
+    fresh = FunctionType(function.__code__, {**function.__globals__, **names}, f"{function.__name__}_{suffix}",
+                         function.__defaults__)  # fmt: skip
+    fresh.__qualname__ = f"{function.__name__}_{suffix}"
+    fresh.__module__ = loop.__name__
+    return fresh
+
+
+def _bind_all(functions: dict[str, FunctionType], names: dict[str, Any], suffix: str,
+              compiler: Callable[[FunctionType], Any]) -> dict[str, Any]:  # fmt: skip
+    bound = dict(names)
+    for name, function in functions.items():
+        bound[name] = compiler(_rebind(function, bound, suffix))
+    return bound
+
+
+def _hooks(policy: Policy, suffix: str, compiler: Callable[[FunctionType], Any]) -> dict[str, Any]:
+    """The six functions the loop calls, bound to the policy."""
+    own = _bind_all({k: v for k, v in _functions(policy.module).items() if k not in STATE}, {}, suffix, compiler)
+    order = {"ROOT_FIRST": getattr(policy.module, "ROOT_FIRST", loop.ROOT_FIRST)}
+    if not policy.ranked:
+        return order | {name: own[name] for name in HOOKS}
+    heap = {name: function for name, function in _functions(leaf_heap).items() if name not in RANKED or name not in own}
+    names: dict[str, Any] = {name: own[name] for name in RANKED if name in own}
+    names["RESTAMP"] = getattr(policy.module, "RESTAMP", leaf_heap.RESTAMP)
+    bound = _bind_all({k: v for k, v in heap.items() if k not in STATE}, names, suffix, compiler)
+    return order | {name: bound[name] for name in HOOKS}
+
+
+def plain(policy: Policy) -> Callable[..., None]:
+    """The loop bound to a policy, uncompiled: slow, and the reference for the compiled one."""
+    def keep(function: FunctionType) -> FunctionType:
+        return function
+
+    steps = {name: function for name, function in _functions(loop).items() if name in LOOP}
+    return _bind_all(steps, _hooks(policy, "plain", keep), "plain", keep)["run"]
+
+
+@lru_cache(maxsize=64)
+def _compiled(fingerprint_of: str, policy: Policy) -> Callable[..., None]:
+    on_disk = isinstance(policy.module, ModuleType) and getattr(policy.module, "__file__", None) is not None
+
+    def inner(function: FunctionType) -> Any:
+        return njit(nogil=True)(function)
+
+    suffix = f"{policy.name}_{fingerprint_of}"
+    steps = {name: function for name, function in _functions(loop).items() if name in LOOP and name != "run"}
+    bound = _bind_all(steps, _hooks(policy, suffix, inner), suffix, inner)
+    return njit(nogil=True, cache=on_disk)(_rebind(loop.run, bound, suffix))  # type: ignore[arg-type]
+
+
+def compiled(policy: Policy) -> Callable[..., None]:
+    """The loop compiled for a policy (from the disk cache where it is unchanged)."""
+    return _compiled(fingerprint(policy), policy)
+
+
+def _given(function: Callable[..., Any], known: dict[str, Any], parameters: dict[str, float]) -> Any:
+    wanted = inspect.signature(function).parameters
+    return function(**{name: known[name] if name in known else parameters[name] for name in wanted
+                       if name in known or name in parameters})  # fmt: skip
+
+
+def state(policy: Policy, paths: Paths, parameters: dict[str, float] | None = None) -> tuple[Any, Any]:
+    """(pool, own): empty state of a policy for these paths. Parameters override the policy's defaults by name."""
+    unknown = set(parameters or {}) - set(policy.parameters)
+    if unknown:
+        accepted = ", ".join(policy.parameters) or "none"
+        raise ValueError(f"policy {policy.name!r} has no parameter {sorted(unknown)[0]!r}; accepted: {accepted}")
+    given = {**policy.parameters, **(parameters or {})}
+    known = {"nodes": paths.parent.size, "path_tokens": paths.path_tokens, "room_tokens": paths.room_tokens,
+             "tokens": paths.tokens, "depth": paths.depth, "parent": paths.parent,
+             "most_uses": paths.requests}  # fmt: skip
+    own = _given(policy.module.own, known, given) if hasattr(policy.module, "own") else np.zeros(1)
+    make_pool = leaf_heap.pool if policy.ranked else policy.module.pool
+    return _given(make_pool, known, given), own
