@@ -1,0 +1,11 @@
+"""Providers: the published caching rules, and what a log shows they really did."""
+
+from __future__ import annotations
+
+from kit.providers.reported import CLASSES, class_cost, default_setting_facts, reported
+from kit.providers.rules import Rule, RuleError, TtlChoice, rule_for, rule_named, rule_names
+
+__all__ = [
+    "CLASSES", "Rule", "RuleError", "TtlChoice", "class_cost", "default_setting_facts", "reported", "rule_for",
+    "rule_named", "rule_names",
+]  # fmt: skip
