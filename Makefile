@@ -9,7 +9,9 @@ NEW_ENOUGH = 'import sys; sys.exit(sys.version_info < (3, 11))'
 PY := $(VENV)/bin/python
 UV := $(VENV)/bin/uv
 UV_PIN := uv==0.13.9
-COMPILE := $(UV) pip compile -q pyproject.toml --all-extras --group dev --universal --python-version 3.11 --no-header --overrides lock-overrides.txt
+BENCH_PEER := libcachesim>=0.3.5,<0.4
+COMPILE := $(UV) pip compile -q --universal --python-version 3.11 --no-header --overrides lock-overrides.txt
+INSTALL = if [ -x $(UV) ]; then $(UV) pip install -q --python $(PY) --no-deps $(1); else $(PY) -m pip install -q --disable-pip-version-check --no-deps $(1); fi
 NBVAL := --nbval --nbval-current-env --nbval-cell-timeout=120 --nbval-kernel-startup-timeout=60
 NOTEBOOKS := $(wildcard notebooks/*.ipynb)
 
@@ -31,8 +33,12 @@ $(VENV)/.stamp: requirements.lock pyproject.toml
 	@$(or $(PYTHON),false) -c $(NEW_ENOUGH) || { echo "Python 3.11 or newer is needed, found $$($(or $(PYTHON),python3) --version 2>&1); name one: make PYTHON=/path/to/python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install -q --disable-pip-version-check '$(UV_PIN)' || echo 'uv is not to be had here, pip does it (slower)'
-	if [ -x $(UV) ]; then $(UV) pip install -q --python $(PY) --no-deps --require-hashes -r requirements.lock && $(UV) pip install -q --python $(PY) --no-deps -e .; \
-	else $(PY) -m pip install -q --disable-pip-version-check --no-deps --require-hashes -r requirements.lock && $(PY) -m pip install -q --disable-pip-version-check --no-deps -e .; fi
+	$(call INSTALL,--require-hashes -r requirements.lock)
+	$(call INSTALL,-e .)
+	@touch $@
+
+$(VENV)/.stamp-bench: $(VENV)/.stamp bench/requirements.lock
+	($(call INSTALL,--require-hashes -r bench/requirements.lock)) || echo 'no peer to compare with on this machine: $(BENCH_PEER)'
 	@touch $@
 
 report: env
@@ -52,18 +58,19 @@ browser: env
 lab: env
 	$(PY) -m jupyterlab --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate --notebook-dir=. notebooks $(ARGS)
 
-bench: env
+bench: $(VENV)/.stamp-bench
 	@for file in bench/*.py; do echo "== $$file"; $(PY) $$file $(ARGS) || exit 1; done
 
 notebooks: env
 	cd notebooks && ../$(PY) -m jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False *.ipynb
 
 lock: env
-	$(COMPILE) --generate-hashes -o requirements.lock
-	$(COMPILE) --no-annotate -o constraints.txt
+	$(COMPILE) pyproject.toml --all-extras --group dev --generate-hashes -o requirements.lock
+	$(COMPILE) pyproject.toml --all-extras --group dev --no-annotate -o constraints.txt
+	echo '$(BENCH_PEER)' | $(COMPILE) - --no-deps --generate-hashes -o bench/requirements.lock
 
 check-lock: env
-	@$(COMPILE) --no-annotate -o $(VENV)/now.txt
+	@$(COMPILE) pyproject.toml --all-extras --group dev --no-annotate -o $(VENV)/now.txt
 	@names() { sed -nE 's/^([a-z0-9._-]+)==.*/\1/p' $$1 | sort -u; }; \
 	names requirements.lock > $(VENV)/locked-names; names $(VENV)/now.txt > $(VENV)/now-names; \
 	if diff $(VENV)/locked-names $(VENV)/now-names; then echo 'the lock covers pyproject.toml'; else echo 'run: make lock' >&2; exit 1; fi
