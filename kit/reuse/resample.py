@@ -1,0 +1,44 @@
+"""Intervals from whole sessions: a bootstrap that redraws sessions keeps what belongs together together."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kit.reuse.trace import Ints, Trace
+
+Floats = NDArray[np.float64]
+MOST_BLOCKS = 200
+TIME_STRETCHES = 50
+
+
+def redraws(blocks: int, replicates: int, seed: int) -> Floats:
+    """How often each block is drawn in each replicate: [replicates, blocks], every row sums to ``blocks``."""
+    draws = np.random.default_rng(seed).multinomial(blocks, np.full(blocks, 1 / blocks), size=replicates)
+    return draws.astype(np.float64)
+
+
+def request_blocks(trace: Trace) -> tuple[Ints, str]:
+    """Bootstrap block per request (sessions dealt to 200 blocks at most; else 50 stretches of time), and its basis."""
+    if trace.has_sessions and (trace.session >= 0).any():
+        return trace.session.astype(np.int64) % MOST_BLOCKS + (trace.session < 0), "sessions"
+    return np.arange(trace.requests) * TIME_STRETCHES // max(trace.requests, 1), "stretches of time"
+
+
+def ratio_interval(
+    part: Floats, whole: Floats, replicates: int = 1000, seed: int = 1, level: float = 0.95
+) -> tuple[Floats, Floats]:
+    """Low and high of sum(part) / sum(whole) per column, blocks down the rows; NaN where there is no whole.
+
+    Ratio of sums over redrawn blocks; the same draws for every column, so columns may be compared.
+    """
+    weights = redraws(len(part), replicates, seed)
+    whole_sum = weights @ whole
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratios = np.where(whole_sum > 0, (weights @ part) / whole_sum, np.nan)
+    edges = ((1 - level) / 2, (1 + level) / 2)
+    empty = np.isnan(ratios).all(axis=0)
+    ratios[:, empty] = 0.0
+    low, high = np.nanquantile(ratios, edges, axis=0)
+    low[empty] = high[empty] = np.nan
+    return low, high

@@ -1,0 +1,289 @@
+"""What the log says about reuse: small logs worked by hand, conservation laws, and the public traces' known figures."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kit import reuse
+from tests.conftest import shared_data
+from tests.hand_log import hand_log
+
+DAY = 86_400.0
+
+
+def flat(keys: list[tuple[float, str, int]], **more: Any) -> Any:
+    """A flat log from (seconds, key, tokens)."""
+    rows = [{"ts": ts, "prefix_key": key, "prefix_tokens": n, "input_tokens": n, **more} for ts, key, n in keys]
+    return hand_log(rows, identity="flat")
+
+
+def blocks(paths: list[str], seconds: float = 10.0, tokens: int = 10) -> Any:
+    """A block log: each letter of a path is one block of `tokens` tokens, requests `seconds` apart."""
+    rows = [{"ts": i * seconds, "input_tokens": tokens * len(path)} for i, path in enumerate(paths)]
+    return hand_log(rows, [[(letter, tokens) for letter in path] for path in paths], "blocks", tokens)
+
+
+def test_flat_concentration_by_hand() -> None:
+    # a: 5 requests of 100 tokens, b: 3 of 200, c and d: 1 of 50 each -> 10 requests, 4 keys, top 25 % = 1 key = a.
+    # Reusable (all but the first): a 4 x 100 = 400, b 2 x 200 = 400, c and d 0 -> a carries half of 800.
+    # All prompt tokens: a 500, b 600, c 50, d 50 = 1200 -> a carries 500 / 1200.
+    names = ["a", "b", "a", "b", "a", "c", "a", "b", "a", "d"]
+    size = {"a": 100, "b": 200, "c": 50, "d": 50}
+    found = reuse.concentration(flat([(float(i), n, size[n]) for i, n in enumerate(names)]), 0.25)
+    assert (found["keys"], found["reused_keys"], found["top_count"]) == (4, 2, 1)
+    assert found["request_share"] == 0.5
+    assert found["token_share"] == 0.5
+    assert found["prompt_token_share"] == pytest.approx(500 / 1200)
+    assert found["one_shot_key_share"] == 0.5
+    assert found["one_shot_request_share"] == pytest.approx(0.2)
+    assert [key["alias"] for key in found["top_keys"]] == ["k1", "k2", "k3", "k4"]
+    assert found["top_keys"][0]["value_tokens"] == 500
+    assert found["top_keys"][1]["reusable_tokens"] == 400
+    assert found["curve"][-1]["request_share"] == found["curve"][-1]["token_share"] == 1.0
+
+
+def test_gini_of_equal_and_of_unequal_keys() -> None:
+    # counts 1, 1, 2: sum of |x_i - x_j| over all pairs = 4; 4 / (2 n^2 mean) = 4 / (2 x 9 x 4/3) = 1/6.
+    assert reuse.concentration(flat([(0, "a", 1), (1, "b", 1), (2, "c", 1), (3, "c", 1)]))["gini"] == pytest.approx(
+        1 / 6
+    )
+    assert reuse.concentration(flat([(0, "a", 1), (1, "b", 1)]))["gini"] == 0.0
+
+
+def test_block_log_cuts_at_the_longest_prefix_another_request_has() -> None:
+    # SAX and SAY share SA; SB shares S only; SA again as a whole prompt: its longest shared prefix is SA.
+    # Keys: SA (3 requests: SAX, SAY, SA), S (1 request: SB). Holders: SA 3, S 4.
+    # Reusable: S 3 passes again x 10 = 30, A 2 x 10 = 20, X, Y, B 0. k1 = SA covers S and A: all 50; S adds nothing.
+    found = reuse.concentration(blocks(["SAX", "SAY", "SB", "SA"]), 0.5)
+    assert found["cut"] == "longest_shared"
+    assert (found["keys"], found["top_count"], found["request_share"], found["token_share"]) == (2, 1, 0.75, 1.0)
+    assert [key["holders"] for key in found["top_keys"]] == [3, 4]
+    assert [key["reusable_tokens"] for key in found["top_keys"]] == [50, 0]
+    assert found["prompt_token_share"] == pytest.approx(70 / 100)  # S 40 + A 30 of S 40, A 30, X, Y, B 10 each
+
+
+def test_a_request_that_shares_nothing_is_its_own_one_shot_key() -> None:
+    found = reuse.concentration(blocks(["AB", "CD", "AB"]))
+    assert (found["keys"], found["reused_keys"]) == (2, 1)
+    assert found["one_shot_request_share"] == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize(
+    ("cut", "keys", "request_share"),
+    [("first_1", 1, 1.0), ("first_2", 2, 0.75), ("root", 1, 1.0), ("full", 4, 0.25), ("longest_shared", 2, 0.75)],
+)
+def test_the_figure_depends_on_the_cut(cut: str, keys: int, request_share: float) -> None:
+    found = reuse.concentration(blocks(["SAX", "SAY", "SB", "SA"]), 0.05, cut)
+    assert (found["keys"], found["request_share"]) == (keys, request_share)
+
+
+def test_cuts_that_the_log_cannot_give_are_left_out_and_unknown_ones_refused() -> None:
+    log = blocks(["SA", "SB"])
+    assert [row["cut"] for row in reuse.other_cuts(log, ["session", "chain", "root"])] == ["root"]
+    with pytest.raises(ValueError, match=r"key cut 'first_0' is unknown; use one of"):
+        reuse.concentration(log, cut="first_0")
+
+
+def test_chain_log_cuts_at_the_chain() -> None:
+    # Chain c1 grows R-1-2 over three requests, c2 takes R-3 once: keys c1 (3), c2 (1).
+    rows = [
+        {"ts": i, "session_id": "s", "chain_id": c, "input_tokens": 1} for i, c in enumerate(["c1", "c1", "c2", "c1"])
+    ]
+    paths = [[("R", 8)], [("R", 8), ("1", 4)], [("R", 8), ("3", 2)], [("R", 8), ("1", 4), ("2", 4)]]
+    found = reuse.concentration(hand_log(rows, paths, "chain"), 0.5)
+    assert (found["cut"], found["keys"], found["request_share"]) == ("chain", 2, 0.75)
+    # c1 covers R (3 times again, 24) and 1 (once again, 4): all 28 reusable tokens; its longest prompt is 16.
+    assert (found["token_share"], found["top_keys"][0]["prefix_tokens"]) == (1.0, 16)
+
+
+def test_a_log_without_identity_says_it_cannot_tell() -> None:
+    log = hand_log([{"ts": 0, "input_tokens": 5}, {"ts": 1, "input_tokens": 5}], identity=None)
+    assert reuse.concentration(log)["request_share"] is None
+    assert "cannot be told" in reuse.concentration(log)["cannot_tell"]
+    assert reuse.rotation(log)["median"] is None
+    assert reuse.value_rank(log)["spearman_length_count"] is None
+    assert reuse.reuse_gaps(log, 300)["longer_token_share"] is None
+    assert reuse.token_types(log)["types"] == []
+
+
+def test_rotation_overlap_by_hand() -> None:
+    # Day 1 top half of {a 3, b 2, x 1, y 1} = {a, b}; day 2 of {a 3, c 2, z 1} (half rounded up = 2) = {a, c}.
+    # One of two stayed: 0.5. Yesterday's top carries 3 of day 2's 6 requests, its own top 5 of 6.
+    first = [(float(i), k, 10) for i, k in enumerate("aaabbxy")]
+    second = [(DAY + i, k, 10) for i, k in enumerate("aaaccz")]
+    found = reuse.rotation(flat(first + second), 0.5)
+    assert found["day_overlap"] == [0.5]
+    assert found["median"] == 0.5
+    assert found["day_pairs"][0]["carried_share"] == 0.5
+    assert found["day_pairs"][0]["own_top_share"] == pytest.approx(5 / 6)
+    assert [day["new_keys"] for day in found["days"]] == [4, 2]  # c and z are new, a is not
+
+
+def test_a_day_of_one_shots_has_no_top_and_a_missing_day_makes_no_pair() -> None:
+    assert reuse.rotation(flat([(0, "a", 1), (DAY, "a", 1), (DAY + 1, "a", 1)]), 1.0)["day_overlap"] == [None]
+    assert (
+        reuse.rotation(flat([(0, "a", 1), (1, "a", 1), (2 * DAY, "a", 1), (2 * DAY + 1, "a", 1)]))["day_overlap"] == []
+    )
+
+
+def test_days_follow_the_stated_time_zone() -> None:
+    # 23:30 and 23:40 UTC on Monday are already Tuesday in Berlin (UTC+1 in early March).
+    log = flat([(23.5 * 3600, "a", 1), (23.6 * 3600, "a", 1), (25 * 3600, "a", 1)])
+    assert [day["day"] for day in reuse.rotation(log)["days"]] == ["2026-03-02", "2026-03-03"]
+    assert [day["day"] for day in reuse.rotation(log, zone="Europe/Berlin")["days"]] == ["2026-03-03"]
+    with pytest.raises(ValueError, match="not a time zone; give an IANA name"):
+        reuse.rotation(log, zone="Mars/Olympus")
+
+
+def test_value_rank_by_hand() -> None:
+    # Lengths 10..100, the longer the rarer (counts 10..1): length against count is exactly -1.
+    rows = [(float(100 * n + i), f"k{n}", 10 * n) for n in range(1, 11) for i in range(11 - n)]
+    found = reuse.value_rank(flat(rows))
+    assert found["spearman_length_count"] == pytest.approx(-1.0)
+    # length x count = 100, 180, 240, 280, 300, 300, 280, 240, 180, 100: symmetric, so rank correlation 0.
+    assert found["spearman_length_value"] == pytest.approx(0.0, abs=1e-12)
+    longest = found["longest_tenth"]
+    assert (longest["keys"], longest["one_shot_share"], longest["min_prefix_tokens"]) == (1, 1.0, 100)
+    assert longest["requests_share"] == pytest.approx(1 / 55)
+    assert longest["holds_system_key"] is False
+    assert found["deciles"][0]["one_shot_share"] == 1.0
+
+
+def test_a_widely_used_long_key_counts_as_a_system_key() -> None:
+    rows = [{"ts": i, "prefix_key": "sys", "prefix_tokens": 900, "session_id": f"s{i}"} for i in range(5)]
+    rows += [{"ts": 9 + i, "prefix_key": f"u{i}", "prefix_tokens": 10, "session_id": f"s{i}"} for i in range(5)]
+    assert reuse.value_rank(hand_log(rows))["longest_tenth"]["holds_system_key"] is True
+
+
+def test_reuse_gaps_by_hand() -> None:
+    # S at 0, 10, 400: gaps 10 and 390. SA's A at 0 and 400: gap 400. Tokens 10 each: of 30 reused tokens 20 wait
+    # longer than 300 s. A gap of exactly the TTL is not longer.
+    log = hand_log(
+        [{"ts": 0}, {"ts": 10}, {"ts": 400}],
+        [[("S", 10), ("A", 10)], [("S", 10)], [("S", 10), ("A", 10)]],
+        "blocks",
+        10,
+    )
+    assert reuse.reuse_gaps(log, 300)["longer_token_share"] == pytest.approx(2 / 3)
+    assert reuse.reuse_gaps(log, 390)["longer_token_share"] == pytest.approx(1 / 3)
+    assert reuse.reuse_gaps(log, 389.9)["longer_token_share"] == pytest.approx(2 / 3)
+    assert reuse.reuse_gaps(log)["longer_token_share"] is None
+    assert reuse.reuse_gaps(log)["reused_tokens"] == 30
+
+
+def test_token_types_by_hand() -> None:
+    # system 100 tokens in 4 requests: 3 of 4 reused. tool_result 40 + 40 one-shot and 10 twice: 10 of 100 reused.
+    system, tool = ("S", 100, "system"), "tool_result"
+    paths = [[system, ("x", 40, tool)], [system, ("y", 40, tool)], [system, ("z", 10, tool)], [system, ("z", 10, tool)]]
+    log = hand_log([{"ts": i, "session_id": f"s{i % 2}"} for i in range(4)], paths, "blocks", 10)
+    found = reuse.token_types(log, replicates=50)
+    rates = {row["token_type"]: row["reuse_rate"] for row in found["types"]}
+    assert rates == {"system": 0.75, "tool_result": 0.1}
+    assert found["spread"] == pytest.approx(7.5)
+    # The longest tenth is one prompt of 140 tokens, 40 of them tool output nobody used again.
+    assert found["one_shot_tool_output_share_of_longest"] == pytest.approx(40 / 140)
+    assert all(row["interval"]["low"] <= row["reuse_rate"] <= row["interval"]["high"] for row in found["types"])
+
+
+def test_scans_by_hand() -> None:
+    # Hour 0: a twice (20 tokens). Hour 1: a (10) and two one-shots of 20: 40 of 50 tokens. Hour 5: a only.
+    rows = [(0, "a", 10), (60, "a", 10), (3600, "a", 10), (3700, "x", 20), (3800, "y", 20), (5 * 3600, "a", 10)]
+    found = reuse.scans(flat(rows))
+    assert [(hour["hour_index"], hour["hour"], hour["share"]) for hour in found["hours"]] == [
+        (1, "2026-03-02T01:00Z", 0.8)
+    ]
+    assert (found["hours_with_traffic"], found["max_share"], found["median_share"]) == (3, 0.8, 0.0)
+
+
+paths = st.lists(st.text("abc", min_size=0, max_size=5), min_size=1, max_size=30)
+
+
+@settings(max_examples=60, deadline=None)
+@given(paths)
+def test_passes_and_gaps_match_a_plain_count(texts: list[str]) -> None:
+    log = blocks(texts)
+    trace = reuse.read_trace(log)
+    prefixes = [text[:end] for text in texts for end in range(1, len(text) + 1)]
+    again = 10 * (len(prefixes) - len(set(prefixes)))
+    assert int((trace.tokens * trace.passes).sum()) == 10 * len(prefixes)
+    assert reuse.concentration(log)["reusable_tokens"] in (again, None)
+    assert reuse.reuse_gaps(log, 60)["reused_tokens"] == again
+    last: dict[str, int] = {}
+    longer = 0
+    for number, text in enumerate(texts):
+        for end in range(1, len(text) + 1):
+            longer += 10 * (number - last.get(text[:end], number) > 6)  # 10 s apart: over 60 s is over 6 requests
+            last[text[:end]] = number
+    assert reuse.reuse_gaps(log, 60)["longer_token_share"] == (longer / again if again else None)
+
+
+@settings(max_examples=60, deadline=None)
+@given(paths, st.sampled_from(["longest_shared", "first_1", "first_2", "root", "full"]))
+def test_marginal_tokens_never_count_a_block_twice(texts: list[str], cut: str) -> None:
+    found = reuse.concentration(blocks(texts), 1.0, cut, top=1000)
+    if found["keys"]:
+        assert sum(key["requests"] for key in found["top_keys"]) + found["requests_without_key"] == len(texts)
+        assert sum(key["reusable_tokens"] for key in found["top_keys"]) <= found["reusable_tokens"]
+        assert cut not in ("full", "longest_shared") or found["token_share"] in (1.0, None)
+        shares = [point["token_share"] or 0.0 for point in found["curve"]]
+        assert shares == sorted(shares)
+
+
+def test_spearman_equals_scipy_with_ties() -> None:
+    from scipy.stats import spearmanr
+
+    rng = np.random.default_rng(3)
+    a, b = rng.integers(0, 6, 200), rng.integers(0, 6, 200)
+    assert reuse.spearman(a, b) == pytest.approx(spearmanr(a, b).statistic)
+    assert reuse.spearman(a, np.ones(200)) is None
+
+
+@pytest.fixture(scope="module")
+def mooncake() -> reuse.Trace:
+    """The public Mooncake conversation trace as arrays."""
+    rows, chains = [], []
+    for line in shared_data("mooncake_conversation.jsonl").read_text().splitlines():
+        entry = json.loads(line)
+        size = entry["input_length"]
+        rows.append({"ts": entry["timestamp"] / 1000, "input_tokens": size})
+        chains.append([(str(name), min(512, size - 512 * at)) for at, name in enumerate(entry["hash_ids"])])
+    return reuse.read_trace(hand_log(rows, chains, "blocks", 512))
+
+
+def test_mooncake_known_figures(mooncake: reuse.Trace) -> None:
+    shares = {cut: reuse.concentration(mooncake, cut=cut)["request_share"] for cut in ("first_2", "first_4", "full")}
+    assert {cut: round(100 * part, 1) for cut, part in shares.items()} == {
+        "first_2": 20.3,
+        "first_4": 19.9,
+        "full": 5.9,
+    }
+    default = reuse.concentration(mooncake)
+    assert default["reusable_tokens"] == 54_098_411  # a cache that never forgets, partial tails at their real size
+    assert default["top_keys"][0]["holders"] == 12_031  # every prompt starts with block 0
+    assert reuse.reuse_gaps(mooncake, 300)["reused_tokens"] == 54_098_411
+    assert reuse.rotation(mooncake)["median"] is None  # one hour
+
+
+def test_taubench_reuse_by_type_of_a_blocks_first_token() -> None:
+    rows, chains = [], []
+    for number, line in enumerate(shared_data("taubench_gpt4o_airline.jsonl").read_text().splitlines()):
+        entry = json.loads(line)
+        ids = [i for low, high in entry["hash_runs"] for i in range(low, high + 1)]
+        kinds = [kind for kind, tokens in entry["segments"] for _ in range(tokens)]
+        rows.append({"ts": 10 * number, "session_id": entry["session"], "input_tokens": entry["input_tokens"]})
+        chains.append([(str(name), 16, kinds[16 * at]) for at, name in enumerate(ids)])
+    found = reuse.token_types(hand_log(rows, chains, "blocks", 16, has_clock=False), replicates=100)
+    rates = {row["token_type"]: 100 * row["reuse_rate"] for row in found["types"]}
+    assert round(rates.pop("system"), 2) == 99.95
+    assert {name: round(rate, 1) for name, rate in rates.items()} == {
+        "tool_result": 88.4,
+        "user": 88.1,
+        "assistant": 86.4,
+        "tool_call": 85.7,
+    }
