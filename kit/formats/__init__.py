@@ -1,0 +1,40 @@
+"""The log formats the kit reads, one file each, and how a file is told to be one of them."""
+
+from __future__ import annotations
+
+from kit.formats import agent_usage, canonical, mooncake
+from kit.formats.base import Field, Format, LogError, Peek
+
+REGISTRY: dict[str, Format] = {module.FORMAT.name: module.FORMAT for module in (canonical, agent_usage, mooncake)}
+
+
+def recognise(peek: Peek) -> tuple[Format, float]:
+    """The format this file most likely is, with a confidence from 0 to 1.
+
+    Raises LogError naming the nearest format and the columns it would need when nothing fits.
+    """
+    scores = {name: found.recognise(peek) for name, found in REGISTRY.items() if peek.container in found.containers}
+    best = max(scores, key=lambda name: scores[name], default=None)
+    if best is None or scores[best] <= 0:
+        raise LogError(
+            f"{peek.path.name}: {_nearest(peek)}; see `kit formats`, or name columns with --map canonical=column"
+        )
+    return REGISTRY[best], scores[best]
+
+
+def _nearest(peek: Peek) -> str:
+    """What the file has, and the format with the smallest share of its required columns missing."""
+    fits = [item for item in REGISTRY.values() if peek.container in item.containers and item.name != "canonical"]
+    found = ", ".join(peek.columns[:8]) or "no columns"
+
+    def missing_share(item: Format) -> float:
+        return len(item.required_missing(peek)) / max(1, sum(part.required for part in item.fields))
+
+    nearest = min(fits, key=missing_share, default=None)
+    if nearest is None or missing_share(nearest) == 1:
+        return f"not a log layout the kit knows (found {found}); the kit's own table needs ts and input_tokens"
+    absent = ", ".join(nearest.required_missing(peek))
+    return f"not a log layout the kit knows (found {found}); nearest is {nearest.name}, which also needs {absent}"
+
+
+__all__ = ["REGISTRY", "Field", "Format", "LogError", "Peek", "recognise"]

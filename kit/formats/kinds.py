@@ -1,0 +1,76 @@
+"""Kinds of field values: how the text of a value becomes a typed value, and what it is called when it cannot.
+
+Each kind is a pair of SQL macros over text: `<kind>_of(x)` gives the typed value or NULL. A value that is there but
+gives NULL rejects its row. `NaN`, `null`, `None` and the empty string mean that there is no value.
+
+Times: absolute epochs are told apart by size (below 1e11 seconds, 1e14 milliseconds, 1e17 microseconds, else
+nanoseconds); ISO times may have 0 to 9 fractional digits (cut to microseconds) and an offset; without one they are UTC.
+"""
+
+from __future__ import annotations
+
+NO_VALUE = "('', 'NaN', 'nan', 'null', 'NULL', 'None', '<NA>')"
+
+KINDS: dict[str, str] = {
+    "text": "text",
+    "count": "a whole number, 0 or more",
+    "time": "an ISO time or an epoch",
+    "ms": "a number of milliseconds, 0 or more",
+    "seconds": "a number of seconds, 0 or more",
+    "flag": "true or false",
+    "decimal": "a number",
+    "json": "JSON",
+    "counts": "a list of whole numbers",
+    "keys": "a list of ids (numbers or text)",
+    "ids": "a list of whole-number ids",
+    "texts": "a list of text",
+    "runs": "a list of [first, last] pairs",
+}
+
+_NUMBER = r"'-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?'"
+_ISO = (
+    r"'[0-9]{4}[-/][0-9]{1,2}[-/][0-9]{1,2}([T ][0-9]{1,2}:[0-9]{2}(:[0-9]{2}([.,][0-9]{1,9})?)?"
+    r"( ?(Z|z|UTC|GMT|[+-][0-9]{2}(:?[0-9]{2})?|[A-Za-z]+/[A-Za-z_/]+))?)?'"
+)
+
+MACROS = [
+    f"value_of(x) AS CASE WHEN trim(x) IN {NO_VALUE} THEN NULL ELSE x END",
+    "text_of(x) AS x",
+    "json_of(x) AS x",
+    r"count_of(x) AS CASE WHEN regexp_full_match(x, '\s*[0-9]+(\.0+)?\s*') "
+    "THEN TRY_CAST(TRY_CAST(x AS DECIMAL(38, 1)) AS BIGINT) END",
+    f"number_text(x) AS CASE WHEN regexp_full_match(trim(x), {_NUMBER}) THEN coalesce("
+    "TRY_CAST(CASE WHEN NOT contains(lower(x), 'e') THEN x END AS DECIMAL(38, 9)), "
+    "TRY_CAST(TRY_CAST(x AS DOUBLE) AS DECIMAL(38, 9))) END",
+    "micros(x, scale) AS CASE WHEN number_text(x) >= 0 AND number_text(x) < 1e14 "
+    "THEN TRY_CAST(floor(number_text(x) * scale) AS BIGINT) END",
+    "instant(us) AS make_timestamp(us)::TIMESTAMPTZ",
+    "ms_of(x) AS instant(micros(x, 1000))",
+    "seconds_of(x) AS instant(micros(x, 1000000))",
+    "epoch_micros(v) AS CASE WHEN v < 0 THEN NULL WHEN v < 1e11 THEN floor(v * 1000000) "
+    "WHEN v < 1e14 THEN floor(v * 1000) WHEN v < 1e17 THEN floor(v) ELSE floor(v / 1000) END",
+    f"time_of(x) AS CASE WHEN regexp_full_match(trim(x), {_NUMBER}) "
+    "THEN instant(TRY_CAST(epoch_micros(number_text(x)) AS BIGINT)) "
+    f"WHEN regexp_full_match(trim(x), {_ISO}) "
+    r"THEN TRY_CAST(replace(regexp_replace(trim(x), '\s+([+-][0-9])', '\1'), ',', '.') AS TIMESTAMPTZ) END",
+    f"is_naive(x) AS regexp_full_match(trim(x), {_ISO}) AND NOT regexp_matches(trim(x), "
+    r"'[0-9]:[0-9].*(Z|z|UTC|GMT|[+-][0-9]{2}(:?[0-9]{2})?|[A-Za-z]+/[A-Za-z_/]+)$')",
+    "flag_of(x) AS CASE lower(trim(x)) WHEN 'true' THEN true WHEN '1' THEN true WHEN 'false' THEN false "
+    "WHEN '0' THEN false END",
+    "decimal_of(x) AS number_text(x)::DOUBLE",
+    r"counts_of(x) AS CASE WHEN regexp_full_match(x, '[\s0-9,\[\]]*') THEN TRY_CAST(x AS BIGINT[]) END",
+    "keys_of(x) AS CASE WHEN json_valid(x) AND left(ltrim(x), 1) = '[' THEN TRY_CAST(x AS VARCHAR[]) END",
+    "texts_of(x) AS CASE WHEN json_valid(x) AND left(ltrim(x), 1) = '[' THEN TRY_CAST(x AS VARCHAR[]) END",
+    r"ids_of(x) AS CASE WHEN regexp_full_match(x, '[\s0-9,\[\]]*') THEN TRY_CAST(x AS UBIGINT[]) END",
+    r"runs_of(x) AS CASE WHEN regexp_full_match(x, '[\s0-9,\[\]]*') THEN TRY_CAST(x AS BIGINT[][]) END",
+]
+
+
+def create_macros() -> list[str]:
+    """Statements that define the macros on a connection (temporary: they never enter the log's file)."""
+    return [f"CREATE OR REPLACE TEMP MACRO {text}" for text in MACROS]
+
+
+def refusal(kind: str, name: str) -> str:
+    """The reason text of a value of this kind that cannot be read, for example `input_tokens is not a whole number`."""
+    return f"{name} is not {KINDS[kind]}"

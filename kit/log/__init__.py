@@ -1,0 +1,219 @@
+"""A log -> one DuckDB file: requests, prefix nodes, rejected rows with reasons, and what the log cannot tell.
+
+`load` reads any known layout, `open_log` opens what `load` wrote, `inspect` says what a log is without keeping it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from kit.formats import REGISTRY, Format, LogError, Peek, recognise
+from kit.log import facts as facts_of
+from kit.log import identity, requests, sources, staging
+from kit.log.facts import LogFacts
+from kit.log.sources import Sources
+
+__all__ = ["Log", "LogError", "LogFacts", "load", "open_log"]
+
+
+@dataclass(frozen=True)
+class Log:
+    """A loaded log: the DuckDB connection, where its file is (None = in memory), and its measured facts."""
+
+    con: duckdb.DuckDBPyConnection
+    db_path: Path | None
+    facts: LogFacts
+
+
+def connect(path: str = ":memory:", read_only: bool = False) -> duckdb.DuckDBPyConnection:
+    """A connection whose session zone is UTC."""
+    con = duckdb.connect(path, read_only=read_only)
+    con.execute("SET TimeZone = 'UTC'")
+    con.execute("SET enable_progress_bar = false")
+    return con
+
+
+def look(given: Sources, format_name: str | None = None) -> tuple[Format, float, list[Peek], sources.Files, list[str]]:
+    """Recognise the files: (format, confidence, first looks, files, warnings). Raises LogError in one line."""
+    files = sources.fingerprint(sources.resolve(given))
+    warnings = [f"{name}: same bytes as another file; read once" for name in files.repeated]
+    warnings += [f"{name}: empty file left out" for name in files.empty]
+    if format_name is not None and format_name not in REGISTRY:
+        raise LogError(f"no format is called {format_name}; known are {', '.join(REGISTRY)}")
+    chosen: list[tuple[Format, float, Peek]] = []
+    for path in files.paths:
+        try:
+            one = sources.peek(path)
+            form, confidence = (REGISTRY[format_name], 1.0) if format_name else recognise(one)
+        except LogError as error:
+            if len(files.paths) == 1:
+                raise
+            warnings.append(f"left out: {error}")
+            continue
+        chosen.append((form, confidence, one))
+    if not chosen:
+        raise LogError(f"none of the {len(files.paths)} files is a log; first: {warnings[-len(files.paths)]}")
+    _one_layout(chosen)
+    return chosen[0][0], min(item[1] for item in chosen), [item[2] for item in chosen], files, warnings
+
+
+def _one_layout(chosen: Sequence[tuple[Format, float, Peek]]) -> None:
+    kinds = {(form.name, one.container): one.path.name for form, _, one in chosen}
+    if len(kinds) > 1:
+        listed = "; ".join(f"{name} is {form} as {container}" for (form, container), name in kinds.items())
+        raise LogError(f"the files are not one log: {listed}; name one kind of file")
+
+
+def load(
+    sources: Sources,
+    db_path: str | Path | None = None,
+    *,
+    format: str | None = None,
+    column_map: Mapping[str, str] | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> Log:
+    """Read a log into DuckDB: a file at `db_path` (written beside it and renamed when whole), else in memory.
+
+    `sources` is a file, folder, glob or a list of them. `format` forces a layout, `column_map` maps canonical names to
+    columns of the log. `settings`: `surrogate` = `session` (default: without prefix identity a session's prompts are
+    taken to grow)
+    or `none`. Raises LogError (one line: what was found, what is accepted, what to do next).
+    """
+    if db_path is None:
+        con = connect()
+        return Log(con, None, _fill(con, sources, format, column_map, settings or {}))
+    target = Path(db_path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        con = connect(str(partial))
+        try:
+            _fill(con, sources, format, column_map, settings or {})
+            con.execute("CHECKPOINT")
+        finally:
+            con.close()
+        os.replace(partial, target)
+    finally:
+        partial.unlink(missing_ok=True)
+        partial.with_name(partial.name + ".wal").unlink(missing_ok=True)
+    return open_log(target)
+
+
+def open_log(db_path: str | Path) -> Log:
+    """Open, read only, what `load` wrote. Raises LogError when the file is absent or not a loaded log."""
+    path = Path(db_path)
+    if not path.is_file():
+        raise LogError(f"{path}: no such file; load a log first")
+    try:
+        con = connect(str(path), read_only=True)
+        return Log(con, path, facts_of.read(con))
+    except (duckdb.Error, KeyError, TypeError) as error:
+        raise LogError(
+            f"{path.name}: not a log that kit wrote ({str(error).splitlines()[0]}); load the log again"
+        ) from error
+
+
+def _fill(
+    con: duckdb.DuckDBPyConnection, given: Sources, format_name: str | None,
+    column_map: Mapping[str, str] | None, settings: Mapping[str, Any],
+) -> LogFacts:  # fmt: skip
+    """Every step from files to facts on one connection."""
+    form, _, peeks, files, warnings = look(given, format_name)
+    form = staging.mapped(form, column_map, peeks)
+    staging.stage(con, form, peeks)
+    clock = requests.set_clock(con, form)
+    requests.mark_repeats(con, form)
+    requests.number_lines(con, peeks)
+    requests.write_rejected(con)
+    requests.write_requests(con)
+    kind, derived = _identify(con, settings)
+    requests.write_views(con)
+    facts_of.write_coverage(con, staging.source_columns(form, peeks))
+    notes = [*form.derived, *_clock_note(clock), *derived, *_session_note(con)]
+    measured = facts_of.measure(
+        con,
+        {"sha256": files.sha256, "format": form.name, "files": tuple(one.path.name for one in peeks), "identity": kind,
+         "clock": clock, "units": dict(form.units), "derived": notes},
+        warnings,
+    )  # fmt: skip
+    facts_of.store(con, measured)
+    return measured
+
+
+def _clock_note(clock: str) -> list[str]:
+    return {
+        "session": ["ts: times are relative to each session; sessions start at a seeded draw within 7 days"],
+        "none": ["ts: the log has no times; requests follow each other 10 s apart in file order"],
+    }.get(clock, [])
+
+
+def _session_note(con: duckdb.DuckDBPyConnection) -> list[str]:
+    given = requests.count(con, "SELECT count(session_type) FROM ordered")
+    made = requests.count(con, "SELECT count(session_type) FROM request")
+    rule = (
+        "session_type: agent when a tool triggers a request of the session, chat when it has more than one, else single"
+    )
+    return [rule] if made and not given else []
+
+
+def _identify(con: duckdb.DuckDBPyConnection, settings: Mapping[str, Any]) -> tuple[str | None, list[str]]:
+    """Build the nodes by the best identity the log has: (flat | blocks | chain | None, statements about what is
+    derived)."""
+    have = con.sql(
+        "SELECT count(path_keys), count(parent_source_id), count(prefix_key), count(chain) FROM ordered"
+    ).fetchall()[0]
+    if have[0]:
+        con.execute("CREATE OR REPLACE TEMP TABLE path AS SELECT * FROM ordered ORDER BY request_id")
+        identity.from_paths(con)
+        return "blocks", []
+    if have[1]:
+        _link(
+            con,
+            "LEFT JOIN request p ON p.source_id = o.parent_source_id AND p.request_id < o.request_id",
+            "p.request_id",
+        )
+        roots = identity.from_chain(con)
+        note = "node: a request's prefix is its parent's prompt; a shorter prompt starts a new chain"
+        shared = (
+            f"node: {roots} shared roots, one per model, client version and working folder, as long as the median "
+            "reported "
+            "read of parentless requests there"
+        )
+        return "chain", [note, shared] if roots else [note]
+    if have[2]:
+        identity.from_flat(con)
+        return "flat", []
+    if have[3] and settings.get("surrogate", "session") == "session":
+        previous = "(SELECT *, lag(request_id) OVER (PARTITION BY chain ORDER BY request_id) AS before FROM ordered)"
+        _link(con, f"LEFT JOIN {previous} p USING (request_id)", "p.before", root="NULL")
+        identity.from_chain(con)
+        return "chain", [
+            "node: no prefix identity in the log; each prompt is taken to extend the one before it in its session "
+            "(session-local reuse only, never a prompt shared by sessions)"
+        ]
+    identity.no_identity(con)
+    return None, []
+
+
+def _link(con: duckdb.DuckDBPyConnection, join: str, parent: str, root: str = "o.root_scope") -> None:
+    """The temporary table `link` that `identity.from_chain` reads; a parent of another model or scope is no parent."""
+    con.execute(
+        f"CREATE OR REPLACE TEMP TABLE linked AS SELECT o.request_id, {parent} AS parent, "
+        "coalesce(o.input_tokens, 0) AS prompt, "
+        f"concat_ws('|', o.model, o.cache_scope, {root}) AS scope, {root} IS NULL AS rootless, "
+        "coalesce(o.read_tokens, 0) AS reads, coalesce(o.restart, false) AS restart, o.model AS model, "
+        "o.cache_scope AS cache_scope "
+        f"FROM ordered o {join}"
+    )
+    con.execute(
+        "CREATE OR REPLACE TEMP TABLE link AS SELECT l.request_id, l.parent, l.prompt, "
+        "CASE WHEN NOT l.rootless THEN l.scope END AS scope, l.reads, l.restart OR (l.parent IS NOT NULL AND "
+        "(l.model IS DISTINCT FROM q.model OR l.cache_scope IS DISTINCT FROM q.cache_scope)) AS restart "
+        "FROM linked l LEFT JOIN linked q ON q.request_id = l.parent ORDER BY l.request_id"
+    )

@@ -1,0 +1,191 @@
+"""What a loaded log is and what it cannot tell: measured once, stored as `log_fact`, read back by `open_log`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any
+
+import duckdb
+
+from kit.log.requests import REPEATED, RESUMED, count
+from kit.log.staging import COLUMNS
+
+Con = duckdb.DuckDBPyConnection
+PLACEHOLDER_TOKENS = 3
+PLACEHOLDER_SHARE = 0.3
+
+
+@dataclass(frozen=True)
+class LogFacts:
+    """Measured properties of a log. Times are UTC; `days` counts the UTC calendar days the log touches.
+
+    rows = kept + all of `rejected`. `damaged` leaves repeated ids and later attempts out of the rejected rows.
+    `derived` says which columns the kit computed, `cannot_tell` which questions the log leaves open and why.
+    """
+
+    sha256: str
+    format: str
+    files: tuple[str, ...]
+    rows: int
+    kept: int
+    rejected: dict[str, int]
+    start: datetime
+    end: datetime
+    days: int
+    requests: int
+    sessions: int
+    chains: int
+    keys: int
+    block_tokens: int | None
+    identity: str | None
+    clock: str
+    has_clock: bool
+    has_sessions: bool
+    has_cached_tokens: bool
+    output_is_placeholder: bool
+    naive_timestamps: int
+    resumed_lookups: int
+    damaged: int
+    units: dict[str, str]
+    missing: tuple[str, ...]
+    cannot_tell: tuple[str, ...]
+    warnings: tuple[str, ...]
+    derived: tuple[str, ...]
+
+
+CANNOT: tuple[tuple[str, str], ...] = (
+    ("identity", "which prefixes repeat (concentration, rotation, value rank, replay): no prefix_key, path_keys or "
+     "parent_request_id"),
+    ("clock", "how long prefixes live and rotate (TTL, day overlap): no common clock"),
+    ("session_id", "inter-turn gaps: no session_id"),
+    ("ts_end", "gaps from the end of an answer: no ts_end"),
+    ("read_tokens", "what the provider really read and wrote: no cached-token counts"),
+    ("model", "money: no model"),
+    ("output_tokens", "the output side of the bill: no output_tokens"),
+    ("token_type", "reuse by token type: no token types"),
+    ("owner", "who pays (chargeback): no owner"),
+)  # fmt: skip
+
+
+def coverage(con: Con) -> dict[str, int]:
+    """Number of kept rows with a value, per request column."""
+    counts = ", ".join(f"count({name})::BIGINT AS {name}" for name in COLUMNS)
+    row = con.sql(f"SELECT {counts} FROM request").fetchall()[0]
+    return dict(zip(COLUMNS, row, strict=True))
+
+
+def write_coverage(con: Con, sources: Mapping[str, str]) -> None:
+    """The `column_coverage` table: column, where it was taken from, kept rows with a value."""
+    con.execute("CREATE TABLE column_coverage(column_name VARCHAR, source_column VARCHAR, rows_with_value BIGINT)")
+    rows = [[name, sources.get(name, "-"), number] for name, number in coverage(con).items()]
+    con.executemany("INSERT INTO column_coverage VALUES (?, ?, ?)", rows)
+
+
+def _cannot_tell(con: Con, identity: str | None, clock: str, filled: Mapping[str, int]) -> list[str]:
+    known = {name for name, rows in filled.items() if rows}
+    if identity:
+        known.add("identity")
+    if clock in ("absolute", "relative"):
+        known.add("clock")
+    if count(con, "SELECT count(token_type) FROM node"):
+        known.add("token_type")
+    return [sentence for name, sentence in CANNOT if name not in known]
+
+
+def _warnings(con: Con, rejected: Mapping[str, int], clock: str) -> list[str]:
+    out = []
+    if number := rejected.get(REPEATED):
+        out.append(f"{number:,} rows repeat a request id already read; each request is counted once")
+    if number := rejected.get(RESUMED):
+        out.append(f"{number:,} later attempts of a request (resumed lookups) are left out")
+    if clock == "relative":
+        out.append("times are relative to the start of the log: days and hours are counted from it")
+    if naive := count(con, "SELECT count(*) FROM staged WHERE is_request AND reason IS NULL AND naive"):
+        out.append(f"{naive:,} rows have times without a zone; they are taken as UTC")
+    if not count(con, "SELECT count(replica) FROM request"):
+        out.append("no replica column: one cache is assumed")
+    varying = count(
+        con, "SELECT count(*) FROM (SELECT prefix_key FROM request WHERE prefix_key IS NOT NULL "
+        "GROUP BY prefix_key, model, cache_scope HAVING count(DISTINCT prefix_tokens) > 1)"
+    )  # fmt: skip
+    if varying:
+        out.append(f"key_length_varies: {varying:,} keys have more than one length; a hash of exact bytes has one")
+    return out
+
+
+def _placeholder(con: Con) -> bool:
+    share = con.sql(
+        f"SELECT avg((output_tokens <= {PLACEHOLDER_TOKENS})::INTEGER) FROM request WHERE output_tokens IS NOT NULL"
+    ).fetchall()[0][0]
+    return share is not None and share >= PLACEHOLDER_SHARE
+
+
+def measure(con: Con, given: Mapping[str, Any], extra_warnings: Sequence[str]) -> LogFacts:
+    """All facts of the log just written; `given` holds what only the loader knows (sha256, format, clock ...)."""
+    rejected = dict(con.sql("SELECT reason, count(*)::BIGINT FROM rejected GROUP BY ALL ORDER BY 2 DESC, 1").fetchall())
+    start, end, days, requests, sessions, chains = con.sql(
+        "SELECT min(ts), max(ts), count(DISTINCT timezone('UTC', ts)::DATE), count(*), count(DISTINCT session_id), "
+        "count(DISTINCT chain_id) FROM request"
+    ).fetchall()[0]
+    filled = coverage(con)
+    clock, identity = given["clock"], given["identity"]
+    warnings = [*extra_warnings, *_warnings(con, rejected, clock)]
+    placeholder = _placeholder(con)
+    if placeholder:
+        warnings.append("output_tokens look like placeholders (3 or fewer in 30 % or more of the rows): not priced")
+    return LogFacts(
+        **{key: value for key, value in given.items() if key != "derived"},
+        rows=requests + sum(rejected.values()), kept=requests, rejected=rejected, start=start, end=end, days=days,
+        requests=requests, sessions=sessions, chains=chains, keys=_keys(con, identity, chains),
+        block_tokens=_block(con), has_clock=clock in ("absolute", "relative"), has_sessions=sessions > 0,
+        has_cached_tokens=filled["read_tokens"] > 0, output_is_placeholder=placeholder,
+        naive_timestamps=count(con, "SELECT count(*) FROM staged WHERE is_request AND reason IS NULL AND naive"),
+        resumed_lookups=rejected.get(RESUMED, 0),
+        damaged=sum(number for reason, number in rejected.items() if reason not in (REPEATED, RESUMED)),
+        missing=tuple(name for name, rows in filled.items() if not rows),
+        cannot_tell=tuple(_cannot_tell(con, identity, clock, filled)), warnings=tuple(warnings),
+        derived=tuple(given["derived"]),
+    )  # fmt: skip
+
+
+def _keys(con: Con, identity: str | None, chains: int) -> int:
+    """Distinct flat keys (per model and scope), distinct blocks, or chains."""
+    if identity == "flat":
+        return count(
+            con, "SELECT count(DISTINCT (prefix_key, model, cache_scope)) FROM request WHERE prefix_key IS NOT NULL"
+        )
+    if identity == "chain":
+        return chains
+    return count(con, "SELECT count(*) FROM node")
+
+
+def _block(con: Con) -> int | None:
+    """The block size the log fixes: one size in every row that has one."""
+    sizes = con.sql("SELECT DISTINCT block_tokens FROM ordered WHERE block_tokens IS NOT NULL LIMIT 2").fetchall()
+    return int(sizes[0][0]) if len(sizes) == 1 else None
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def store(con: Con, facts: LogFacts) -> None:
+    """Write the facts as `log_fact(fact, value)`, each value JSON."""
+    con.execute("CREATE TABLE log_fact(fact VARCHAR, value VARCHAR)")
+    rows = [[item.name, json.dumps(_plain(getattr(facts, item.name)))] for item in fields(facts)]
+    con.executemany("INSERT INTO log_fact VALUES (?, ?)", rows)
+
+
+def read(con: Con) -> LogFacts:
+    """The facts back from `log_fact`."""
+    found = {name: json.loads(value) for name, value in con.sql("SELECT fact, value FROM log_fact").fetchall()}
+    for name in ("start", "end"):
+        found[name] = datetime.fromisoformat(found[name])
+    known = {item.name for item in fields(LogFacts)}
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in found.items() if name in known
+    }
+    return LogFacts(**values)

@@ -1,0 +1,210 @@
+"""Raw records as text: one SQL relation per container, and how a field is found in it.
+
+CSV is read with every column as text, JSON as one text per line that is parsed once into exactly the named fields.
+Nothing is inferred. What the reader itself refuses (wrong number of columns, over-long lines) is kept with its line.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import duckdb
+
+from kit.formats import Field, Format, Peek
+
+LINE_BYTES = 16 << 20
+LONGEST_LINE_BYTES = 100 << 20
+REFUSALS = (
+    "ignore_errors = true, store_rejects = true, rejects_table = 'refused_line', rejects_scan = 'refused_scan', "
+    "rejects_limit = 0"
+)
+INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "HUGEINT"}
+
+
+def quoted(text: str) -> str:
+    """A SQL string literal."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def column(name: str) -> str:
+    """A SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A relation `record` in SQL, the expression and type of each field in it, and the expression for damaged
+    records."""
+
+    relation: str
+    values: Mapping[str, tuple[str, str]]
+    damaged: str = "NULL"
+    blank: str = "false"
+
+
+def _paths_sql(paths: Sequence[Any]) -> str:
+    return "[" + ", ".join(quoted(str(path)) for path in paths) + "]"
+
+
+def _spec(paths: Sequence[list[str]]) -> Any:
+    """Nested json_transform structure for the wanted paths; a wanted leaf that is also a parent stays whole text."""
+    groups: dict[str, list[list[str]]] = {}
+    for first, *rest in paths:
+        groups.setdefault(first, []).append(rest)
+    return {name: _spec(rest) if all(rest) else "VARCHAR" for name, rest in groups.items()}
+
+
+def _dig(base: str, spec: Any, steps: Sequence[str]) -> str:
+    """Expression of one path under a json_transform result (below a whole-text leaf: by JSON path)."""
+    expression = base
+    for index, step in enumerate(steps):
+        if spec == "VARCHAR":
+            pointer = "".join("/" + part.replace("~", "~0") for part in steps[index:])
+            return f"json_extract_string(TRY_CAST({expression} AS JSON), {quoted(pointer)})"
+        expression, spec = f"{expression}.{column(step)}", spec[step]
+    return expression
+
+
+def _structure(spec: Any) -> str:
+    if spec == "VARCHAR":
+        return '"VARCHAR"'
+    return "{" + ", ".join(f"{json.dumps(name)}: {_structure(inner)}" for name, inner in spec.items()) + "}"
+
+
+def _coalesce(parts: Sequence[str]) -> str:
+    values = [f"value_of({part})" for part in parts]
+    return values[0] if len(values) == 1 else f"coalesce({', '.join(values)})"
+
+
+def json_values(base: str, fields: Sequence[Field]) -> tuple[str, dict[str, tuple[str, str]]]:
+    """(SQL that parses `base` once into the fields' places, expression per field over that result named `j`)."""
+    wanted = [path.split("/") for item in fields for path in item.paths]
+    spec = _spec(wanted)
+    parse = f"json_transform({base}, {quoted(_structure(spec))})"
+    values = {item.name: (_coalesce([_dig("j", spec, p.split("/")) for p in item.paths]), "VARCHAR") for item in fields}
+    return parse, values
+
+
+def _packing(one: Peek) -> str:
+    return quoted(one.compression or "none")
+
+
+def lines_sql(peeks: Sequence[Peek], longest: int) -> str:
+    """Relation (rn, filename, text): one row per physical line, blank lines as NULL, in file order.
+
+    Lines longer than `longest` bytes go to the table `refused_line`.
+    """
+    parts = [
+        f"SELECT filename, text FROM read_csv({_paths_sql([one.path for one in run])}, columns = "
+        f"{"
+        ""
+        ""
+        f"{'text': 'VARCHAR'}}, "
+        "delim = '\x01', quote = '', escape = '', header = false, auto_detect = false, strict_mode = false, "
+        f"compression = {packing}, filename = true, max_line_size = {longest}, {REFUSALS})"
+        for packing, run in groupby(peeks, key=_packing)
+    ]
+    return f"SELECT row_number() OVER () AS rn, filename, text FROM ({' UNION ALL '.join(parts)})"
+
+
+def _json_reader(lines: str, form: Format, fields: Sequence[Field]) -> Reader:
+    """Reader over a relation of lines; with `form.rows` a line is first cut into records."""
+    parse, values = json_values("doc", fields)
+    if form.rows is None:
+        records = f"SELECT rn, filename, text, TRY_CAST(text AS JSON) AS doc FROM ({lines})"
+    else:
+        records = form.rows.format(lines=lines)
+    relation = f"SELECT rn, filename, text, doc, {parse} AS j FROM ({records})"
+    damaged = (
+        "CASE WHEN text IS NULL OR trim(text) = '' THEN NULL WHEN doc IS NULL THEN 'damaged line: not JSON' "
+        "WHEN json_type(doc) <> 'OBJECT' THEN 'not a JSON object' END"
+    )
+    return Reader(relation, values, damaged, "text IS NULL OR trim(text) = ''")
+
+
+def _document_lines(paths: Sequence[Any]) -> str:
+    """Relation (rn, filename, text) of whole JSON documents: the elements of a list, or the one object."""
+    return (
+        "SELECT row_number() OVER () AS rn, filename, text::VARCHAR AS text FROM (SELECT filename, unnest("
+        "CASE WHEN left(ltrim(content), 1) = '[' THEN from_json(content, '[\"JSON\"]') ELSE [content::JSON] END) "
+        "AS text "
+        f"FROM (SELECT filename, ltrim(content, chr(65279)) AS content FROM read_text({_paths_sql(paths)})))"
+    )
+
+
+def _table_values(names: Mapping[str, str], fields: Sequence[Field]) -> dict[str, tuple[str, str]]:
+    """Expression and type per field over a table's columns; absent fields are NULL text."""
+    values = {}
+    for item in fields:
+        parts, kind = [], "VARCHAR"
+        for path in item.paths:
+            first, *rest = path.split("/")
+            if path in names:
+                parts.append(column(path))
+                kind = names[path] if len(parts) == 1 else "VARCHAR"
+            elif rest and first in names:
+                parts.append(_inside(column(first), rest))
+        if len(parts) > 1 or kind == "VARCHAR":
+            parts = [f"{part}::VARCHAR" for part in parts]
+            values[item.name] = (_coalesce(parts) if parts else "NULL::VARCHAR", "VARCHAR")
+        else:
+            values[item.name] = (parts[0], kind)
+    return values
+
+
+def _inside(name: str, steps: Sequence[str]) -> str:
+    """A path inside a text column that holds JSON (or JSON text inside a JSON string)."""
+    pointer = quoted("".join("/" + step for step in steps))
+    whole = f"TRY_CAST({name}::VARCHAR AS JSON)"
+    inner = f"CASE WHEN json_type({whole}) = 'VARCHAR' THEN TRY_CAST({whole} ->> '$' AS JSON) ELSE {whole} END"
+    return f"json_extract_string({inner}, {pointer})"
+
+
+def _csv_relation(peeks: Sequence[Peek]) -> str:
+    """One read per distinct header, joined by name, in file order."""
+    parts = []
+    for one in peeks:
+        names = {name or f"column{index}": "VARCHAR" for index, name in enumerate(one.columns)}
+        columns = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in names)
+        parts.append(
+            f"SELECT * FROM read_csv({quoted(str(one.path))}, columns = {{{columns}}}, delim = "
+            f"{quoted(one.delimiter)}, "
+            "quote = '\"', escape = '\"', header = true, auto_detect = false, nullstr = '', filename = true, "
+            f"compression = {_packing(one)}, max_line_size = {LINE_BYTES}, {REFUSALS})"
+        )
+    return f"SELECT row_number() OVER () AS rn, * FROM ({' UNION ALL BY NAME '.join(parts)})"
+
+
+def reader(con: duckdb.DuckDBPyConnection, form: Format, fields: Sequence[Field], peeks: Sequence[Peek]) -> Reader:
+    """The reader for these files, all of one container and format."""
+    paths = [one.path for one in peeks]
+    container = peeks[0].container
+    if container == "csv":
+        names = {name: "VARCHAR" for one in peeks for name in one.columns}
+        return Reader(_csv_relation(peeks), _table_values(names, fields))
+    if container == "parquet":
+        scan = f"read_parquet({_paths_sql(paths)}, filename = true, union_by_name = true)"
+        described = con.sql(f"DESCRIBE SELECT * FROM {scan}").fetchall()
+        names = {row[0]: row[1] for row in described}
+        return Reader(f"SELECT row_number() OVER () AS rn, * FROM {scan}", _table_values(names, fields))
+    if container == "json":
+        return _json_reader(_document_lines(paths), form, fields)
+    return _json_reader(lines_sql(peeks, LINE_BYTES), form, fields)
+
+
+def typed(kind: str, value: str, source_type: str) -> str:
+    """The typed value of a field: NULL where the value does not fit its kind."""
+    if source_type in INTEGERS and kind == "count":
+        return f"CASE WHEN {value} >= 0 THEN TRY_CAST({value} AS BIGINT) END"
+    if source_type.startswith("TIMESTAMP") and kind == "time":
+        return f"{value}::TIMESTAMPTZ" if "TIME ZONE" in source_type else f"{value}::TIMESTAMP::TIMESTAMPTZ"
+    if source_type.endswith("[]") and kind in ("keys", "ids", "texts"):
+        return value
+    if source_type.endswith("[]") and kind == "counts":
+        return f"CASE WHEN len({value}) = 0 OR list_min({value}) >= 0 THEN TRY_CAST({value} AS BIGINT[]) END"
+    text = value if source_type == "VARCHAR" else f"{value}::VARCHAR"
+    return f"{kind}_of({text})"

@@ -1,0 +1,141 @@
+"""Staged records to the `request` and `rejected` tables: one row per request, in time order, every loss with a
+reason."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import duckdb
+
+from kit.formats import Format, LogError, Peek
+from kit.log.staging import COLUMNS
+
+Con = duckdb.DuckDBPyConnection
+REPEATED = "repeats a request id"
+RESUMED = "later attempt of a request"
+SPREAD_US = 7 * 86_400 * 1_000_000
+TURN_US = 10 * 1_000_000
+
+
+def count(con: Con, query: str) -> int:
+    """The single number a query gives."""
+    return int(con.sql(query).fetchall()[0][0] or 0)
+
+
+def set_clock(con: Con, form: Format) -> str:
+    """Give every staged record an absolute time; the clock in force: absolute, relative, session or none.
+
+    Session-relative times start at a seeded draw within 7 days. Without any time, records follow each other 10 s apart.
+    """
+    if form.clock == "session":
+        con.execute(
+            "UPDATE staged SET ts = ts + to_microseconds(start), ts_end = ts_end + to_microseconds(start) FROM ("
+            f"SELECT session_id AS s, (md5_number_lower(coalesce(session_id, '')) % {SPREAD_US})::BIGINT AS start "
+            "FROM staged GROUP BY ALL) WHERE session_id IS NOT DISTINCT FROM s"
+        )
+        return "session"
+    if form.clock in ("none", "absolute") and not count(con, "SELECT count(ts) FROM staged WHERE is_request"):
+        con.execute(f"UPDATE staged SET ts = make_timestamp((rn - 1) * {TURN_US})::TIMESTAMPTZ WHERE is_request")
+        return "none"
+    con.execute("UPDATE staged SET reason = 'time is missing' WHERE is_request AND reason IS NULL AND ts IS NULL")
+    if form.clock == "absolute" and count(con, "SELECT count(*) FROM staged WHERE ts >= TIMESTAMPTZ '2000-01-01'") == 0:
+        return "relative"
+    return form.clock
+
+
+def mark_repeats(con: Con, form: Format) -> None:
+    """Rows that repeat a request id count once (the first in file order); later attempts of a request not at all."""
+    con.execute(
+        f"UPDATE staged SET reason = '{RESUMED}' WHERE is_request AND reason IS NULL AND coalesce(resumed, false)"
+    )
+    good = "FROM staged WHERE is_request AND reason IS NULL"
+    if count(con, f"SELECT count(source_id) - count(DISTINCT source_id) {good}"):
+        con.execute(
+            f"UPDATE staged SET reason = '{REPEATED}' WHERE rn IN (SELECT rn {good} AND source_id IS NOT NULL "
+            "QUALIFY row_number() OVER (PARTITION BY source_id ORDER BY rn) > 1)"
+        )
+
+
+def number_lines(con: Con, peeks: Sequence[Peek]) -> None:
+    """`origin(filename, file, first_rn, first_line)`: how a record number becomes a file and a line."""
+    first_line = 2 if peeks[0].container == "csv" else 1
+    names = {str(one.path): one.path.name for one in peeks}
+    con.execute(
+        "CREATE OR REPLACE TEMP TABLE origin(filename VARCHAR, file VARCHAR, first_rn BIGINT, first_line BIGINT)"
+    )
+    found = con.sql("SELECT filename, min(rn) FROM staged GROUP BY ALL ORDER BY ALL").fetchall()
+    for filename, first in found:
+        con.execute(
+            "INSERT INTO origin VALUES (?, ?, ?, ?)", [filename, names.get(filename, filename), first, first_line]
+        )
+
+
+LINE = "(rn - first_rn + first_line)"
+
+
+def write_rejected(con: Con) -> None:
+    """The `rejected` table: refused records, and what the reader itself could not take apart."""
+    con.execute(
+        f"CREATE TABLE rejected AS SELECT file, {LINE}::BIGINT AS line, reason, excerpt "
+        "FROM staged JOIN origin USING (filename) WHERE is_request AND reason IS NOT NULL ORDER BY rn"
+    )
+    tables = {row[0] for row in con.sql("SELECT table_name FROM duckdb_tables()").fetchall()}
+    if {"refused_line", "refused_scan"} <= tables:
+        con.execute(
+            "INSERT INTO rejected SELECT parse_filename(file_path), line, 'damaged line: ' || CASE error_type "
+            "WHEN 'MISSING COLUMNS' THEN 'too few columns' WHEN 'TOO MANY COLUMNS' THEN 'too many columns' "
+            "WHEN 'UNQUOTED VALUE' THEN 'a quote is never closed' WHEN 'LINE SIZE OVER MAXIMUM' THEN 'longer "
+            "than 100 MB' "
+            "WHEN 'INVALID ENCODING' THEN 'not UTF-8' ELSE lower(error_type::VARCHAR) END, NULL "
+            "FROM (SELECT DISTINCT scan_id, file_id, line, first(error_type) AS error_type FROM refused_line "
+            "GROUP BY ALL) "
+            "JOIN (SELECT DISTINCT scan_id, file_id, file_path FROM refused_scan) USING (scan_id, file_id)"
+        )
+
+
+def write_requests(con: Con) -> None:
+    """The `request` table in (time, file) order with derived turn, chain and session type, and `working` beside it."""
+    rest = ", ".join(list(COLUMNS)[list(COLUMNS).index("trigger") + 1 : -1])
+    ordered = (
+        "SELECT row_number() OVER (ORDER BY ts, rn) - 1 AS request_id, coalesce(chain_id, session_id) AS chain, "
+        "staged.* "
+        "FROM staged WHERE is_request AND reason IS NULL"
+    )
+    con.execute(f"CREATE OR REPLACE TEMP TABLE ordered AS {ordered} ORDER BY request_id")
+    if not count(con, "SELECT count(*) FROM ordered"):
+        worst = con.sql(
+            "SELECT reason, count(*), min(line) FROM rejected GROUP BY ALL ORDER BY 2 DESC, 1 LIMIT 1"
+        ).fetchall()
+        why = (
+            f"all rows were refused, most often because: {worst[0][0]} (first on line {worst[0][2]})"
+            if worst
+            else "no rows"
+        )
+        raise LogError(f"no request found: {why}; `kit inspect` shows what was recognised")
+    con.execute(
+        "CREATE TABLE request AS SELECT request_id::BIGINT AS request_id, ts, ts_end, session_id, chain AS chain_id, "
+        "coalesce(session_type, CASE WHEN session_id IS NULL THEN NULL "
+        "WHEN bool_or(trigger = 'tool') OVER whole THEN 'agent' WHEN count(*) OVER whole > 1 THEN 'chat' "
+        "ELSE 'single' END) AS session_type, trigger, "
+        "CASE WHEN chain IS NOT NULL THEN row_number() OVER (PARTITION BY chain ORDER BY request_id) "
+        "END::INTEGER AS turn, "
+        f"{rest}, source_id, file, {LINE}::BIGINT AS line FROM ordered JOIN origin USING (filename) "
+        "WINDOW whole AS (PARTITION BY session_id) ORDER BY request_id"
+    )
+
+
+def write_views(con: Con) -> None:
+    """The views `prefix_key` (one row per flat key) and `inter_turn` (one row per gap inside a chain)."""
+    con.execute(
+        "CREATE VIEW prefix_key AS SELECT prefix_key, count(*) AS requests, count(DISTINCT session_id) AS sessions, "
+        "max(prefix_tokens) AS prefix_tokens, min(ts) AS first_seen, max(ts) AS last_seen, "
+        "count(DISTINCT timezone('UTC', ts)::DATE) AS days_seen FROM request WHERE prefix_key IS NOT NULL GROUP "
+        "BY prefix_key"
+    )
+    con.execute(
+        "CREATE VIEW inter_turn AS SELECT session_id, chain_id, session_type, trigger, "
+        "epoch_us(ts) / 1e6 - epoch_us(lag(ts) OVER chain) / 1e6 AS start_to_start_seconds, "
+        "epoch_us(ts) / 1e6 - epoch_us(lag(ts_end) OVER chain) / 1e6 AS end_to_start_seconds, request_id "
+        "FROM request WHERE chain_id IS NOT NULL WINDOW chain AS (PARTITION BY chain_id ORDER BY request_id) "
+        "QUALIFY lag(ts) OVER chain IS NOT NULL"
+    )

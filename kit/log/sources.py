@@ -1,0 +1,233 @@
+"""From what the user named (file, folder, glob) to files with a known container, compression and fingerprint."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import io
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from glob import glob
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kit.formats import LogError, Peek
+
+Sources = str | Path | Sequence[str | Path]
+HEAD_BYTES = 1 << 20
+LOOK_AT = 200
+ACCEPTED = "accepted are Parquet, CSV, JSON lines, JSON, each plain, gz or zst"
+
+
+@dataclass(frozen=True)
+class Files:
+    """The files of one log in order of name, with their fingerprint; `repeated` are files with equal bytes, left
+    out."""
+
+    paths: tuple[Path, ...]
+    sha256: str
+    repeated: tuple[str, ...] = ()
+    empty: tuple[str, ...] = ()
+
+
+def resolve(sources: Sources) -> list[Path]:
+    """Every file that the sources name, sorted by name, each once. Raises LogError when one names nothing."""
+    named = [sources] if isinstance(sources, (str, Path)) else list(sources)
+    if not named:
+        raise LogError("no log was named; give a file, a folder or a glob such as 'logs/*.jsonl.gz'")
+    found: dict[Path, None] = {}
+    for source in named:
+        for path in _expand(Path(source)):
+            found[path.resolve()] = None
+    return sorted(found, key=lambda path: (path.name, str(path)))
+
+
+def _expand(source: Path) -> Iterable[Path]:
+    if source.is_dir():
+        inside = [path for path in source.rglob("*") if path.is_file() and not _hidden(path, source)]
+        if not inside:
+            raise LogError(f"{source}: the folder has no files; name a folder that holds the log")
+        return inside
+    if source.is_file():
+        return [source]
+    matches = [Path(name) for name in glob(str(source), recursive=True) if Path(name).is_file()]
+    if not matches:
+        raise LogError(f"{source}: no such file, folder or glob; check the path")
+    return matches
+
+
+def _hidden(path: Path, root: Path) -> bool:
+    return any(part.startswith(".") for part in path.relative_to(root).parts)
+
+
+def fingerprint(paths: Sequence[Path]) -> Files:
+    """SHA-256 over all bytes, files in the given order (one file: what `sha256sum` prints).
+
+    A second file with the same bytes is left out of the log and of the sum, and named.
+    """
+    total, seen, kept, repeated, empty = hashlib.sha256(), set(), [], [], []
+    for path in paths:
+        if path.stat().st_size == 0:
+            empty.append(path.name)
+            continue
+        own = _digest(path)
+        if own in seen:
+            repeated.append(path.name)
+            continue
+        seen.add(own)
+        kept.append(path)
+    if not kept:
+        raise LogError(f"{', '.join(empty[:3])}: the file is empty (0 bytes); export the log again")
+    if len(kept) == 1:
+        return Files(tuple(kept), next(iter(seen)), tuple(repeated), tuple(empty))
+    for path in kept:
+        for chunk in _chunks(path):
+            total.update(chunk)
+    return Files(tuple(kept), total.hexdigest(), tuple(repeated), tuple(empty))
+
+
+def _chunks(path: Path) -> Iterable[bytes]:
+    with path.open("rb") as stream:
+        while chunk := stream.read(1 << 20):
+            yield chunk
+
+
+def _digest(path: Path) -> str:
+    own = hashlib.sha256()
+    for chunk in _chunks(path):
+        own.update(chunk)
+    return own.hexdigest()
+
+
+def compression_of(path: Path) -> str | None:
+    """`gzip`, `zstd` or None, by the first bytes of the file."""
+    with path.open("rb") as stream:
+        start = stream.read(4)
+    if start[:2] == b"\x1f\x8b":
+        return "gzip"
+    return "zstd" if start == b"\x28\xb5\x2f\xfd" else None
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """The decompressed bytes of a file."""
+    packed = compression_of(path)
+    if packed == "gzip":
+        return gzip.open(path, "rb")  # type: ignore[return-value]
+    if packed == "zstd":
+        return io.BufferedReader(pa.CompressedInputStream(pa.OSFile(str(path)), "zstd"))
+    return path.open("rb")
+
+
+def _head(path: Path) -> bytes:
+    """Up to 1 MiB of decompressed bytes; what could be read of a file that is cut short."""
+    out = bytearray()
+    try:
+        with open_bytes(path) as stream:
+            while len(out) < HEAD_BYTES and (chunk := stream.read(1 << 16)):
+                out += chunk
+    except (EOFError, OSError, gzip.BadGzipFile):
+        if not out:
+            raise LogError(f"{path.name}: damaged compressed file, nothing can be read; compress it again") from None
+    return bytes(out[:HEAD_BYTES])
+
+
+def _refuse_binary(path: Path, head: bytes) -> None:
+    """One line for containers that are not logs."""
+    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise LogError(f"{path.name}: UTF-16 text; save it as UTF-8")
+    if head[8:12] == b"DUCK":
+        raise LogError(f"{path.name}: a DuckDB file, not a log; open it with kit.log.open_log, or name the log itself")
+    if head[:2] == b"PK":
+        raise LogError(f"{path.name}: a zip archive; unpack it and name the file inside")
+    if head[:2] in (b"\x80\x03", b"\x80\x04", b"\x80\x05"):
+        raise LogError(
+            f"{path.name}: a Python pickle, which runs code when opened; convert it to JSON lines where it was made"
+        )
+    if b"\x00" in head[:4096]:
+        raise LogError(f"{path.name}: binary content that is no log; {ACCEPTED}")
+
+
+def peek(path: Path) -> Peek:
+    """First look at a file: container, columns and some records. Raises LogError in one line when it is no log."""
+    with path.open("rb") as stream:
+        if stream.read(4) == b"PAR1":
+            return _peek_parquet(path)
+    head = _head(path)
+    _refuse_binary(path, head)
+    text = head.decode("utf-8", errors="replace").removeprefix("\ufeff")
+    packed = compression_of(path)
+    if not text.strip():
+        raise LogError(f"{path.name}: nothing but blank lines; export the log again")
+    if text.lstrip()[0] in "{[":
+        return _peek_json(path, text, packed)
+    return _peek_csv(path, text, packed)
+
+
+def _peek_parquet(path: Path) -> Peek:
+    try:
+        with pq.ParquetFile(path) as file:
+            names = tuple(file.schema_arrow.names)
+            batch = next(file.iter_batches(batch_size=20), None)
+            records = tuple(batch.to_pylist()) if batch is not None else ()
+    except (pa.ArrowInvalid, OSError):
+        raise LogError(f"{path.name}: the Parquet file is cut short or damaged; export it again") from None
+    return Peek(path, "parquet", names, records)
+
+
+def _objects(lines: Iterable[str]) -> list[dict[str, Any]]:
+    found = []
+    for line in lines:
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict):
+            found.append(value)
+    return found
+
+
+def _peek_json(path: Path, text: str, packed: str | None) -> Peek:
+    """JSON lines when a line is an object by itself, else one JSON document."""
+    lines = text.splitlines()
+    records = _objects(lines[:LOOK_AT]) if text.lstrip()[0] == "{" else []
+    container = "jsonl" if records else "json"
+    if not records:
+        records = _document(path, text)
+    names: dict[str, None] = {key: None for record in records for key in record}
+    return Peek(path, container, tuple(names), tuple(records), compression=packed)
+
+
+def _document(path: Path, text: str) -> list[dict[str, Any]]:
+    """Records of a JSON document (a list, or one object), read whole only when it is larger than the head."""
+    try:
+        if len(text) >= HEAD_BYTES // 2:
+            with open_bytes(path) as stream:
+                text = stream.read().decode("utf-8-sig", errors="replace")
+        value = json.loads(text)
+    except (ValueError, EOFError, OSError, RecursionError):
+        raise LogError(
+            f"{path.name}: starts like JSON but cannot be parsed (cut short or damaged); {ACCEPTED}"
+        ) from None
+    return [item for item in (value if isinstance(value, list) else [value]) if isinstance(item, dict)][:LOOK_AT]
+
+
+def _peek_csv(path: Path, text: str, packed: str | None) -> Peek:
+    first = text.splitlines()[0]
+    delimiter = max(",;\t|", key=first.count)
+    reader = csv.reader(io.StringIO(text), delimiter=delimiter)
+    header = tuple(name.strip() for name in next(reader))
+    rows = []
+    try:
+        for row in reader:
+            if len(row) == len(header):
+                rows.append(dict(zip(header, row, strict=True)))
+            if len(rows) >= LOOK_AT:
+                break
+    except csv.Error:
+        pass
+    return Peek(path, "csv", header, tuple(rows), delimiter=delimiter, compression=packed)

@@ -1,0 +1,169 @@
+"""Raw records to the staging table: every field typed or refused with a reason, then the format's SELECT list.
+
+`staged` holds one row per record: the request columns, `reason` (NULL = good), `excerpt`, `is_request`. It is
+temporary:
+it never enters the log's file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import duckdb
+
+from kit.formats import Field, Format, LogError, Peek
+from kit.formats.canonical import NAMES
+from kit.formats.kinds import create_macros, refusal
+from kit.log.reading import Reader, column, quoted, reader, typed
+
+COLUMNS: dict[str, str] = {
+    "ts": "TIMESTAMPTZ",
+    "ts_end": "TIMESTAMPTZ",
+    "session_id": "VARCHAR",
+    "chain_id": "VARCHAR",
+    "session_type": "VARCHAR",
+    "trigger": "VARCHAR",
+    "provider": "VARCHAR",
+    "model": "VARCHAR",
+    "cache_scope": "VARCHAR",
+    "replica": "VARCHAR",
+    "owner": "VARCHAR",
+    "prefix_key": "VARCHAR",
+    "prefix_tokens": "BIGINT",
+    "input_tokens": "BIGINT",
+    "uncached_tokens": "BIGINT",
+    "read_tokens": "BIGINT",
+    "write_tokens": "BIGINT",
+    "write_long_tokens": "BIGINT",
+    "output_tokens": "BIGINT",
+    "source_id": "VARCHAR",
+}
+WORKING: dict[str, str] = {
+    "parent_source_id": "VARCHAR",
+    "path_keys": "",
+    "path_tokens": "BIGINT[]",
+    "path_types": "VARCHAR[]",
+    "block_tokens": "BIGINT",
+    "restart": "BOOLEAN",
+    "root_scope": "VARCHAR",
+    "resumed": "BOOLEAN",
+    "turn_order": "BIGINT",
+}
+TRIGGERS = ("person", "tool", "other")
+
+
+def mapped(form: Format, column_map: Mapping[str, str] | None, peeks: Sequence[Peek]) -> Format:
+    """The format with the user's `canonical=column` mapping laid over it."""
+    if not column_map:
+        return form
+    fields, columns = list(form.fields), dict(form.columns)
+    accepted = [
+        name for name in NAMES if name in COLUMNS or name in WORKING or name in ("request_id", "parent_request_id")
+    ]
+    for name, source in column_map.items():
+        if name not in accepted:
+            raise LogError(f"--map {name}={source}: no column is called {name}; accepted are {', '.join(accepted)}")
+        if peeks[0].container != "jsonl" and not any(one.has(source.split("/")[0]) for one in peeks):
+            found = ", ".join(peeks[0].columns[:12])
+            raise LogError(f"--map {name}={source}: {peeks[0].path.name} has no column {source}; it has {found}")
+        own = f"mapped_{name}"
+        fields.append(Field(own, NAMES[name][0], (source,)))
+        target = {"request_id": "source_id", "parent_request_id": "parent_source_id"}.get(name, name)
+        if form.name == "canonical":
+            fields = [item for item in fields if item.name not in (name, own)] + [
+                Field(name, NAMES[name][0], (source,))
+            ]
+        else:
+            columns[target] = own
+    return replace(form, fields=tuple(fields), columns=columns)
+
+
+def _uses(expression: str, name: str) -> bool:
+    return re.search(rf"(?<![\w']){re.escape(name)}(?![\w'])", expression) is not None
+
+
+def source_columns(form: Format, peeks: Sequence[Peek]) -> dict[str, str]:
+    """For each request column the fields of the log it is computed from (`-` = none of them is there)."""
+    present = {name for one in peeks for name in one.columns}
+    out = {}
+    for target in COLUMNS:
+        expression = form.columns.get(target, "")
+        places = [
+            next((p for p in item.paths if p in present or p.split("/")[0] in present), None)
+            for item in form.fields
+            if _uses(expression, item.name)
+        ]
+        out[target] = ", ".join(dict.fromkeys(place for place in places if place)) or "-"
+    return out
+
+
+def _first_reason(form: Format) -> str:
+    """The reason why a typed record is refused: a value that does not fit, a required one that is absent, a check."""
+    cases = [
+        f"WHEN {column('v_' + item.name)} IS NOT NULL AND {column(item.name)} IS NULL "
+        f"THEN {quoted(refusal(item.kind, item.paths[0]))}"
+        for item in form.fields
+        if item.kind not in ("text", "json")
+    ]
+    cases += [
+        f"WHEN {column(item.name)} IS NULL THEN {quoted(item.paths[0] + ' is missing')}"
+        for item in form.fields
+        if item.required
+    ]
+    cases += [f"WHEN {condition} THEN {quoted(reason)}" for condition, reason in form.checks]
+    return f"CASE {' '.join(cases)} END" if cases else "NULL"
+
+
+def _excerpt(form: Format) -> str:
+    """The first value that does not fit its kind, cut to 40 characters: never prompt text."""
+    cases = [
+        f"WHEN {column('v_' + item.name)} IS NOT NULL AND {column(item.name)} IS NULL "
+        f"THEN {quoted(item.paths[0] + '=')} || left({column('v_' + item.name)}::VARCHAR, 40)"
+        for item in form.fields
+        if item.kind not in ("text", "json")
+    ]
+    return f"CASE {' '.join(cases)} END" if cases else "NULL"
+
+
+def _naive(form: Format) -> str:
+    """True where a time of this record has no offset (it is then taken as UTC)."""
+    times = [item for item in form.fields if item.kind == "time"]
+    return " OR ".join(f"coalesce(is_naive({column('v_' + item.name)}::VARCHAR), false)" for item in times) or "false"
+
+
+def staging_sql(form: Format, source: Reader) -> str:
+    """The SELECT from raw records to staging columns."""
+    values = ", ".join(f"{expression} AS {column('v_' + name)}" for name, (expression, _) in source.values.items())
+    casts = ", ".join(
+        f"{typed(item.kind, column('v_' + item.name), source.values[item.name][1])} AS {column(item.name)}"
+        for item in form.fields
+    )
+    names = [name for name in (*COLUMNS, *WORKING) if form.columns.get(name) is not None]
+    wanted = {**COLUMNS, **WORKING}
+    chosen = ", ".join(
+        f"({form.columns[name]}){'::' + wanted[name] if wanted[name] else ''} AS {column(name)}" for name in names
+    )
+    absent = ", ".join(f"NULL::{wanted[name] or 'VARCHAR[]'} AS {column(name)}" for name in wanted if name not in names)
+    selected = ", ".join(part for part in (chosen, absent) if part)
+    return (
+        f"WITH valued AS (SELECT rn, filename, {source.damaged} AS damaged, {values} FROM ({source.relation}) "
+        f"WHERE NOT coalesce({source.blank}, false)), "
+        f"cast_row AS (SELECT *, {casts} FROM valued) "
+        f"SELECT rn, filename, damaged IS NOT NULL OR coalesce({form.keep}, false) AS is_request, "
+        f"coalesce(damaged, {_first_reason(form)}) AS reason, {_excerpt(form)} AS excerpt, {_naive(form)} AS naive, "
+        f"{selected} FROM cast_row"
+    )
+
+
+def stage(con: duckdb.DuckDBPyConnection, form: Format, peeks: Sequence[Peek]) -> None:
+    """Fill the temporary table `staged` from the files. Raises LogError when the reader cannot go on."""
+    for statement in create_macros():
+        con.execute(statement)
+    source = reader(con, form, form.fields, peeks)
+    try:
+        con.execute(f"CREATE OR REPLACE TEMP TABLE staged AS {staging_sql(form, source)}")
+    except duckdb.Error as error:
+        first = str(error).splitlines()[0]
+        raise LogError(f"{peeks[0].path.name}: cannot be read as {form.name}: {first}") from error
