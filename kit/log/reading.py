@@ -99,11 +99,8 @@ def lines_sql(peeks: Sequence[Peek], longest: int) -> str:
     Lines longer than `longest` bytes go to the table `refused_line`.
     """
     parts = [
-        f"SELECT filename, text FROM read_csv({_paths_sql([one.path for one in run])}, columns = "
-        f"{"
-        ""
-        ""
-        f"{'text': 'VARCHAR'}}, "
+        f"SELECT filename, text FROM read_csv({_paths_sql([one.path for one in run])}, "
+        "columns = {'text': 'VARCHAR'}, "
         "delim = '\x01', quote = '', escape = '', header = false, auto_detect = false, strict_mode = false, "
         f"compression = {packing}, filename = true, max_line_size = {longest}, {REFUSALS})"
         for packing, run in groupby(peeks, key=_packing)
