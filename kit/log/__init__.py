@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
 from kit.formats import REGISTRY, Format, LogError, Peek, recognise
+from kit.log import describe, identity, requests, sources, staging
 from kit.log import facts as facts_of
-from kit.log import identity, requests, sources, staging
 from kit.log.facts import LogFacts
 from kit.log.sources import Sources
 
-__all__ = ["Log", "LogError", "LogFacts", "load", "open_log"]
+__all__ = ["Log", "LogError", "LogFacts", "inspect", "load", "open_log"]
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,25 @@ def open_log(db_path: str | Path) -> Log:
         raise LogError(
             f"{path.name}: not a log that kit wrote ({str(error).splitlines()[0]}); load the log again"
         ) from error
+
+
+def inspect(
+    sources: Sources, *, format: str | None = None, column_map: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """What a log is, as plain values for `kit inspect`: every fact of `LogFacts` plus recognition and columns.
+
+    Keys beside the facts: confidence (0 to 1), container, columns (found in the log), mapped (request column ->
+    column of the log), not_used, units, coverage (share of kept rows with a value), identity_rule, token_rule,
+    possible (questions the log can answer) and unlock (question -> what to log). Raises LogError as `load` does.
+    """
+    form, confidence, peeks, _, _ = look(sources, format)
+    log = load(sources, format=format, column_map=column_map)
+    facts = {name: value.isoformat() if isinstance(value, datetime) else value for name, value in
+    asdict(log.facts).items()}
+    facts = {name: list(value) if isinstance(value, tuple) else value for name, value in facts.items()}
+    filled = facts_of.coverage(log.con)
+    log.con.close()
+    return describe.description(staging.mapped(form, column_map, peeks), confidence, peeks, facts, filled)
 
 
 def _fill(
