@@ -118,6 +118,10 @@ path_tokens | Path tokens | tokens | Lengths of those pieces, in the same order.
 path_types | Path types | | Token types of those pieces, in the same order.
 parent_request_id | Parent request | | Own id of the request whose prompt this one extends.
 block_tokens | Block | tokens | Size of a block; a partial block at the end of a prompt is never cached.
+start_s | Start, relative | seconds | Start counted from the first request of a log without a clock.
+duration_s | Duration | seconds | From the start of the request to the end of its answer.
+attempt | Attempt | | Number of this try of the request, from 1; later tries are not requests.
+preempted | Preempted | | The engine stopped this request and took it up again; the second part is no request.
 """)
 
 RESULTS = _read("""
