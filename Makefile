@@ -31,18 +31,19 @@ env: $(VENV)/.stamp
 
 $(VENV)/.stamp: requirements.lock pyproject.toml
 	@$(or $(PYTHON),false) -c $(NEW_ENOUGH) || { echo "Python 3.11 or newer is needed, found $$($(or $(PYTHON),python3) --version 2>&1); name one: make PYTHON=/path/to/python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV)
-	$(PY) -m pip install -q --disable-pip-version-check '$(UV_PIN)' || echo 'uv is not to be had here, pip does it (slower)'
-	$(call INSTALL,--require-hashes -r requirements.lock)
-	$(call INSTALL,-e .)
+	@echo 'Installing into $(VENV) from requirements.lock (once)'
+	@$(PYTHON) -m venv $(VENV)
+	@$(PY) -m pip install -q --disable-pip-version-check '$(UV_PIN)' || echo 'uv is not to be had here, pip does it (slower)'
+	@$(call INSTALL,--require-hashes -r requirements.lock)
+	@$(call INSTALL,-e .)
 	@touch $@
 
 $(VENV)/.stamp-bench: $(VENV)/.stamp bench/requirements.lock
-	($(call INSTALL,--require-hashes -r bench/requirements.lock)) || echo 'no peer to compare with on this machine: $(BENCH_PEER)'
+	@($(call INSTALL,--require-hashes -r bench/requirements.lock)) || echo 'no peer to compare with on this machine: $(BENCH_PEER)'
 	@touch $@
 
 report: env
-	$(PY) -m kit report $(LOG) --out $(OUT) $(ARGS)
+	@$(PY) -m kit report $(LOG) --out $(OUT) $(ARGS)
 
 test: style browser
 	$(PY) -m pytest -n 2 --dist loadfile $(ARGS)
