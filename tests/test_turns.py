@@ -44,7 +44,7 @@ def test_ties_and_clock_steps_are_counted_not_fitted() -> None:
 
 def test_chains_of_one_session_do_not_mix() -> None:
     rows = [{"ts": t, "session_id": "s", "chain_id": c} for t, c in ((0, "a"), (1, "b"), (10, "a"), (21, "b"))]
-    assert sorted(turns.select(turns.read_gaps(hand_log(rows))).seconds) == [10.0, 20.0]
+    assert sorted(turns.batch(turns.read_gaps(hand_log(rows))).seconds) == [10.0, 20.0]
 
 
 def test_case_35_location_is_fixed_at_zero() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kit.turns.gaps import CLOCKS, TRIGGERS, TYPE_RULE, Gaps, Group, groups, read_gaps, select
-from kit.turns.summary import inter_turn
+from kit.turns.gaps import CLOCKS, TRIGGERS, TYPE_RULE, Batch, Gaps, batch, read_gaps
+from kit.turns.summary import WITHIN_SECONDS, inter_turn
 
-__all__ = ["CLOCKS", "TRIGGERS", "TYPE_RULE", "Gaps", "Group", "groups", "inter_turn", "read_gaps", "select"]
+__all__ = ["CLOCKS", "TRIGGERS", "TYPE_RULE", "WITHIN_SECONDS", "Batch", "Gaps", "batch", "inter_turn", "read_gaps"]

@@ -22,7 +22,7 @@ TYPE_RULE = "sessions without a type: agent where a tool result triggered a turn
 
 TURNS = """
 WITH typed AS (
-  SELECT request_id, session_id, coalesce(chain_id, session_id) AS chain_id, ts, ts_end,
+  SELECT request_id, session_id, coalesce(chain_id, session_id) AS chain_id, ts, ts_end, input_tokens,
          coalesce(trigger, 'other') AS trigger, (timezone($zone, ts))::DATE - DATE '1970-01-01' AS day,
          coalesce(session_type, CASE WHEN bool_or(trigger = 'tool') OVER whole THEN 'agent'
                                      WHEN count(*) OVER whole = 1 THEN 'single' ELSE 'chat' END) AS session_type
@@ -32,6 +32,7 @@ SELECT request_id, coalesce(session_id, chain_id) AS session_id, chain_id, sessi
        epoch_us(ts) AS ts_us, epoch_us(ts_end) AS end_us,
        epoch_us(ts) - epoch_us(lag(ts) OVER chain) AS start_us,
        epoch_us(ts) - epoch_us(lag(ts_end) OVER chain) AS idle_us,
+       least(input_tokens, lag(input_tokens) OVER chain) AS stake,
        lead(request_id) OVER chain IS NULL AS is_last
 FROM typed WINDOW chain AS (PARTITION BY session_id, chain_id ORDER BY request_id) ORDER BY request_id
 """
@@ -41,9 +42,10 @@ FROM typed WINDOW chain AS (PARTITION BY session_id, chain_id ORDER BY request_i
 class Gaps:
     """Gaps and open last turns of one log.
 
-    Per gap (named by the request that ended it): ``seconds`` by clock (NaN where that clock is not in the log),
-    ``session``, ``session_type``, ``trigger`` (codes), ``day`` (of the zone). Per last turn of a chain: ``tail_*`` with
-    the seconds from it to the end of the log. ``request_id``, ``session_names``, ``type_names`` translate back.
+    Per gap: ``seconds`` by clock (NaN where that clock is not in the log),
+    ``session``, ``session_type``, ``trigger`` (codes), ``day`` (of the zone), ``tokens`` (the smaller of its prompt and
+    the prompt before it: the prefix at stake). Per last turn of a chain: ``tail_*`` with the seconds from it to the
+    last request of the log. ``session_names`` and ``type_names`` translate codes back.
     """
 
     seconds: dict[str, Floats]
@@ -51,11 +53,10 @@ class Gaps:
     session_type: Codes
     trigger: Codes
     day: Codes
-    request_id: NDArray[np.int64]
+    tokens: NDArray[np.int64]
     tail_seconds: dict[str, Floats]
     tail_session: Codes
     tail_type: Codes
-    tail_day: Codes
     session_names: tuple[str, ...]
     type_names: tuple[str, ...]
     has_clock: bool
@@ -63,20 +64,29 @@ class Gaps:
 
 
 @dataclass(frozen=True)
-class Group:
-    """Gaps of one session type, trigger and clock, positive ones only, and the last turns that were at risk of one."""
+class Batch:
+    """Positive gaps of one session type on one clock, and the last turns of its chains, still open when the log ends.
+
+    Per gap ``seconds``, ``kind`` (trigger code), ``session``, ``day``, ``tokens`` (prefix at stake: what the turn could
+    read of the turn before it). Per open turn ``open_seconds`` (how long it was watched), ``open_session``. Gaps of 0
+    and below are only counted, per kind, in ``zeros`` and ``negative``.
+    """
 
     session_type: str
-    trigger: str
     clock: str
     seconds: Floats
+    kind: Codes
     session: Codes
     day: Codes
-    zeros: int
-    negative: int
-    tails: Floats
-    tail_session: Codes
-    tail_day: Codes
+    tokens: NDArray[np.int64]
+    open_seconds: Floats
+    open_session: Codes
+    zeros: NDArray[np.int64]
+    negative: NDArray[np.int64]
+
+    def of_kind(self, trigger: str) -> Mask:
+        """Mask of the gaps that this trigger ended (all of them for ``all``)."""
+        return np.ones(len(self.seconds), dtype=bool) if trigger == "all" else self.kind == TRIGGERS.index(trigger)
 
 
 def _seconds(column: pl.Series) -> Floats:
@@ -107,14 +117,13 @@ def read_gaps(log: Any, zone: str = "UTC") -> Gaps:
         session_type=kind[follows],
         trigger=trigger.astype(np.int32)[follows],
         day=day[follows],
-        request_id=turns["request_id"].to_numpy()[follows],
+        tokens=turns["stake"].cast(pl.Int64).fill_null(0).to_numpy()[follows],
         tail_seconds={
             "start_to_start": _seconds(log_end - turns["ts_us"])[last],
             "end_to_start": _seconds(log_end - turns["end_us"])[last],
         },
         tail_session=session[last],
         tail_type=kind[last],
-        tail_day=day[last],
         session_names=tuple(sorted(turns["session_id"].unique())),
         type_names=tuple(sorted(turns["session_type"].unique())),
         has_clock=log.facts.has_clock,
@@ -122,37 +131,34 @@ def read_gaps(log: Any, zone: str = "UTC") -> Gaps:
     )
 
 
-def select(gaps: Gaps, session_type: str = "all", trigger: str = "all", clock: str = "start_to_start") -> Group:
-    """The gaps of a session type and a trigger on a clock; zero and negative gaps are counted, not kept."""
-    keep = np.ones(len(gaps.session), dtype=bool)
-    tails = gaps.tail_seconds[clock] > 0
-    if session_type != "all":
-        keep &= gaps.session_type == gaps.type_names.index(session_type)
-        tails &= gaps.tail_type == gaps.type_names.index(session_type)
-    if trigger != "all":
-        keep &= gaps.trigger == TRIGGERS.index(trigger)
+def batch(gaps: Gaps, session_type: str = "all", clock: str = "start_to_start") -> Batch:
+    """The gaps of one session type (or all) on one clock."""
     seconds = gaps.seconds[clock]
+    keep = np.ones(len(gaps.session), dtype=bool)
+    left_open = gaps.tail_seconds[clock] > 0
+    if session_type != "all":
+        keep = gaps.session_type == gaps.type_names.index(session_type)
+        left_open = left_open & (gaps.tail_type == gaps.type_names.index(session_type))
     positive = keep & (seconds > 0)
-    return Group(
+    return Batch(
         session_type=session_type,
-        trigger=trigger,
         clock=clock,
         seconds=seconds[positive],
+        kind=gaps.trigger[positive],
         session=gaps.session[positive],
         day=gaps.day[positive],
-        zeros=int((seconds[keep] == 0).sum()),
-        negative=int((seconds[keep] < 0).sum()),
-        tails=gaps.tail_seconds[clock][tails],
-        tail_session=gaps.tail_session[tails],
-        tail_day=gaps.tail_day[tails],
+        tokens=gaps.tokens[positive],
+        open_seconds=gaps.tail_seconds[clock][left_open],
+        open_session=gaps.tail_session[left_open],
+        zeros=np.bincount(gaps.trigger[keep & (seconds == 0)], minlength=len(TRIGGERS)),
+        negative=np.bincount(gaps.trigger[keep & (seconds < 0)], minlength=len(TRIGGERS)),
     )
 
 
-def groups(gaps: Gaps) -> Iterator[Group]:
-    """Every session type (and all), trigger (and all) and clock that has a gap; all types together come first."""
+def batches(gaps: Gaps) -> Iterator[Batch]:
+    """Every session type (all types first, then each) and clock that has a gap."""
     for session_type in ("all", *gaps.type_names):
-        for trigger in ("all", *TRIGGERS):
-            for clock in CLOCKS:
-                group = select(gaps, session_type, trigger, clock)
-                if len(group.seconds):
-                    yield group
+        for clock in CLOCKS:
+            found = batch(gaps, session_type, clock)
+            if len(found.seconds):
+                yield found

@@ -1,7 +1,7 @@
 """Log-normal gaps by maximum likelihood: plain, with open last turns, and with turns that simply never come.
 
 The whole model fits many data sets at once: every array has the data sets along its first axis, so bootstrap
-replicates, sessions and days are one call. The location is fixed at 0 (a free one is meaningless: the smallest gap).
+replicates, sessions and seeds are one call. The location is fixed at 0 (a free one is meaningless: the smallest gap).
 """
 
 from __future__ import annotations
@@ -15,19 +15,35 @@ from scipy.special import log_ndtr, ndtr
 Floats = NDArray[np.float64]
 
 LEAST_GAPS = 8
+SMALLEST_SIGMA = 1e-6
 HALF_LOG_TAU = 0.5 * np.log(2 * np.pi)
 
 
 @dataclass(frozen=True)
 class Fit:
-    """mu and sigma of ln seconds, and ``continues``, the probability that a turn is followed by another.
+    """mu and sigma of ln seconds, and ``continues``, the probability that a turn is followed by one of this kind.
 
-    Arrays [data sets, kinds of next turn]; with open turns ``continues`` sums to at most 1 over the kinds.
+    Arrays [data sets, kinds of next turn]; ``continues`` sums to at most 1 over the kinds.
     """
 
     mu: Floats
     sigma: Floats
     continues: Floats
+
+
+@dataclass(frozen=True)
+class Sums:
+    """All that the fit needs to know: per data set and kind the number of gaps, sum of ln x and of its square.
+
+    ``log_open`` [open turns] is ln of the seconds an open turn was watched, ``open_weight`` [data sets, open turns] how
+    often it counts in each data set.
+    """
+
+    count: Floats
+    log_sum: Floats
+    square_sum: Floats
+    log_open: Floats
+    open_weight: Floats
 
 
 def plain(seconds: Floats) -> tuple[float, float] | None:
@@ -36,7 +52,7 @@ def plain(seconds: Floats) -> tuple[float, float] | None:
         return None
     logs = np.log(seconds)
     sigma = float(logs.std())
-    return (float(logs.mean()), sigma) if sigma > 1e-9 else None
+    return (float(logs.mean()), sigma) if sigma > SMALLEST_SIGMA else None
 
 
 def hazard(z: Floats) -> Floats:
@@ -44,57 +60,48 @@ def hazard(z: Floats) -> Floats:
     return np.exp(-0.5 * z * z - HALF_LOG_TAU - log_ndtr(-z))
 
 
-def _expect(fit: Fit, log_open: Floats, cured: bool) -> tuple[Floats, Floats, Floats]:
-    """For open turns [sets, turns, kinds]: chance that this kind is still to come, mean of ln x and of its square."""
-    mu, sigma, continues = (part[:, None, :] for part in (fit.mu, fit.sigma, fit.continues))
-    z = (log_open[..., None] - mu) / sigma
-    waiting = continues * ndtr(-z)
-    never = 1 - continues.sum(axis=-1, keepdims=True) if cured else 0.0
-    weight = waiting / np.maximum(never + waiting.sum(axis=-1, keepdims=True), 1e-300)
-    rate = hazard(z)
-    mean = mu + sigma * rate
-    return weight, mean, mu * mu + 2 * mu * sigma * rate + sigma * sigma * (1 + z * rate)
-
-
-def fit_open(
-    count: Floats,
-    log_sum: Floats,
-    square_sum: Floats,
-    log_open: Floats,
-    open_weight: Floats,
-    cured: bool = True,
-    rounds: int = 1000,
-    tolerance: float = 1e-7,
-) -> Fit:
-    """Log-normals of observed gaps and open turns together, by expectation maximisation.
-
-    ``count``, ``log_sum``, ``square_sum`` [sets, kinds]: number of observed gaps of each kind, sum of ln x and of its
-    square. ``log_open``, ``open_weight`` [sets, turns]: ln of the seconds an open turn was watched, how often it
-    counts.
-    ``cured``: an open turn may also never be followed (contributes ln(1 - p + p S)); without it every one must (ln S).
-    An open turn may end in any of the kinds, so they are fitted together.
-    """
+def _spread(count: Floats, log_sum: Floats, square_sum: Floats) -> tuple[Floats, Floats]:
     least = np.maximum(count, 1e-12)
     mu = log_sum / least
-    sigma = np.sqrt(np.maximum(square_sum / least - mu * mu, 1e-12))
-    total = count.sum(axis=-1, keepdims=True) + open_weight.sum(axis=-1)[:, None]
-    fit = Fit(mu, sigma, count / np.maximum(total if cured else count.sum(axis=-1, keepdims=True), 1e-12))
-    if not open_weight.any():
-        return fit
-    for _ in range(rounds):
-        weight, mean, square = _expect(fit, log_open, cured)
-        weight = weight * open_weight[..., None]
-        n = np.maximum(count + weight.sum(axis=1), 1e-12)
-        mu = (log_sum + (weight * mean).sum(axis=1)) / n
-        sigma = np.sqrt(np.maximum((square_sum + (weight * square).sum(axis=1)) / n - mu * mu, 1e-12))
-        new = Fit(mu, sigma, n / np.maximum(total, 1e-12))
-        moved = max(np.abs(new.mu - fit.mu).max(), np.abs(new.sigma - fit.sigma).max())
-        fit = new
+    return mu, np.sqrt(np.maximum(square_sum / least - mu * mu, SMALLEST_SIGMA**2))
+
+
+def _still_to_come(fit: Fit, log_open: Floats, cured: bool) -> tuple[Floats, Floats, Floats]:
+    """For open turns [sets, turns, kinds]: chance that this kind is still to come, mean of ln x and of its square."""
+    mu, sigma, continues = (part[:, None, :] for part in (fit.mu, fit.sigma, fit.continues))
+    z = (log_open[None, :, None] - mu) / sigma
+    waiting = continues * ndtr(-z)
+    never = 1 - continues.sum(axis=-1, keepdims=True) if cured else 0.0
+    rate = hazard(z)
+    mean = mu + sigma * rate
+    square = mu * mu + 2 * mu * sigma * rate + sigma * sigma * (1 + z * rate)
+    return waiting / np.maximum(never + waiting.sum(axis=-1, keepdims=True), 1e-300), mean, square
+
+
+def fit_open(sums: Sums, cured: bool = True, rounds: int = 2000, tolerance: float = 1e-6) -> Fit:
+    """Log-normals of observed gaps and open turns together, by expectation maximisation.
+
+    ``cured``: an open turn may also never be followed (it contributes ln(1 - p + p S)); without it every open turn is
+    followed some day (ln S). An open turn may end in any of the kinds, so the kinds are fitted together.
+    """
+    observed = sums.count.sum(axis=-1, keepdims=True)
+    turns = np.maximum(observed + sums.open_weight.sum(axis=-1, keepdims=True), 1e-12)
+    mu, sigma = _spread(sums.count, sums.log_sum, sums.square_sum)
+    fit = Fit(mu, sigma, sums.count / (turns if cured else np.maximum(observed, 1e-12)))
+    for _ in range(rounds if sums.open_weight.any() else 0):
+        chance, mean, square = _still_to_come(fit, sums.log_open, cured)
+        chance = chance * sums.open_weight[..., None]
+        count = sums.count + chance.sum(axis=1)
+        mu, sigma = _spread(
+            count, sums.log_sum + (chance * mean).sum(axis=1), sums.square_sum + (chance * square).sum(axis=1)
+        )
+        moved = max(np.abs(mu - fit.mu).max(), np.abs(sigma - fit.sigma).max())
+        fit = Fit(mu, sigma, count / turns)
         if moved < tolerance:
             break
     return fit
 
 
-def within(seconds: float, mu: Floats, sigma: Floats) -> Floats:
+def within(seconds: float, mu: Floats | float, sigma: Floats | float) -> Floats:
     """Probability of a gap of at most ``seconds``."""
     return ndtr((np.log(seconds) - mu) / sigma)

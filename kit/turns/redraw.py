@@ -1,0 +1,79 @@
+"""Intervals of gap figures from redrawn sessions: sums per block of sessions, then one weighted fit for all redraws."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kit.reuse.resample import MOST_BLOCKS, redraws
+from kit.turns.gaps import TRIGGERS, Batch
+from kit.turns.lognormal import Fit, Sums, fit_open
+
+Floats = NDArray[np.float64]
+OPEN_BINS = 100
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Sums per block of sessions: [blocks, kinds] and, for open turns, [blocks, bins of how long they were watched]."""
+
+    count: Floats
+    log_sum: Floats
+    square_sum: Floats
+    log_open: Floats
+    open_count: Floats
+
+    def weighted(self, weights: Floats, merged: bool = False) -> Sums:
+        """Sums of redrawn logs: ``weights`` [redraws, blocks]; ``merged`` takes all kinds as one."""
+        count, log_sum, square_sum = (
+            weights @ (part.sum(axis=1, keepdims=True) if merged else part)
+            for part in (self.count, self.log_sum, self.square_sum)
+        )
+        return Sums(count, log_sum, square_sum, self.log_open, weights @ self.open_count)
+
+
+def _bins(values: Floats) -> tuple[Floats, NDArray[np.int64]]:
+    """At most 100 bins of equal number: their mean and each value's bin."""
+    order = np.argsort(values, kind="stable")
+    bin_of = np.empty(len(values), dtype=np.int64)
+    bins = max(1, min(OPEN_BINS, len(values)))
+    bin_of[order] = np.arange(len(values)) * bins // max(len(values), 1)
+    number = np.maximum(np.bincount(bin_of, minlength=bins), 1)
+    return np.bincount(bin_of, weights=values, minlength=bins) / number, bin_of
+
+
+def block_sums(batch: Batch) -> Blocks:
+    """The sums of a batch, its sessions dealt into at most 200 blocks."""
+    seen = np.unique(np.concatenate([batch.session, batch.open_session]))
+    blocks = max(1, min(MOST_BLOCKS, len(seen)))
+    block, open_block = (np.searchsorted(seen, part) % blocks for part in (batch.session, batch.open_session))
+    logs = np.log(batch.seconds)
+    cell = block * len(TRIGGERS) + batch.kind
+    size = blocks * len(TRIGGERS)
+    count, log_sum, square_sum = (
+        np.bincount(cell, weights=weight, minlength=size).reshape(blocks, len(TRIGGERS)).astype(np.float64)
+        for weight in (np.ones_like(logs), logs, logs * logs)
+    )
+    middles, bin_of = _bins(np.log(batch.open_seconds))
+    open_cell = np.bincount(open_block * len(middles) + bin_of, minlength=blocks * len(middles))
+    return Blocks(count, log_sum, square_sum, middles, open_cell.reshape(blocks, -1).astype(np.float64))
+
+
+def fit_redrawn(
+    sums: Blocks, merged: bool, replicates: int = 200, seed: int = 1, cured: bool = True
+) -> tuple[Fit, Fit]:
+    """The fit of the log itself and the fits of ``replicates`` redrawn logs (sessions with replacement)."""
+    blocks = len(sums.count)
+    whole = fit_open(sums.weighted(np.ones((1, blocks)), merged), cured)
+    return whole, fit_open(sums.weighted(redraws(blocks, replicates, seed), merged), cured, tolerance=1e-4)
+
+
+def span(values: Floats, level: float = 0.95) -> dict[str, float] | None:
+    """Central interval of redrawn values; None where fewer than half of them are finite."""
+    known = values[np.isfinite(values)]
+    if len(known) * 2 < len(values) or not len(known):
+        return None
+    low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2])
+    return {"low": float(low), "high": float(high)}
