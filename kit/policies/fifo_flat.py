@@ -2,8 +2,8 @@
 
 Source: simulators that keep blocks in one queue without a tree (root inserted first, evicted first). Such a simulator
 counts the leading run of resident blocks, then walks the path block by block, root first, and pins nothing: a request
-may evict a block it has just hit. A block whose ancestor is gone is stranded: resident, worth nothing until that returns.
-No engine evicts like this; it is here to compare with such simulators. Leaves out: nothing.
+may evict a block it has just hit. A block whose ancestor is gone is stranded: resident, worth nothing until that is
+back. No engine evicts like this; it is here to compare with such simulators. Leaves out: nothing.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def uncover(p: Any, own: Any, node: int) -> None:
     """Nothing: this policy does not look at the tree."""
 
 
-def victim(p: Any, own: Any, pinned: Any, request: int) -> int:
+def victim(p: Any, own: Any, nodes: Any, request: int) -> int:
     """The first inserted node; -1 = none."""
     end = p.newer.size - 1
     return p.newer[end] if p.newer[end] != end else -1

@@ -17,9 +17,9 @@ PARAMETERS: dict[str, float] = {}
 
 
 class Own(NamedTuple):
-    """`count` and `level` (H) per node, `inflation` = L, `room_tokens` per node."""
+    """`uses` and `level` (H) per node, `inflation` = L, `room_tokens` per node."""
 
-    count: NDArray[np.float64]
+    uses: NDArray[np.float64]
     level: NDArray[np.float64]
     inflation: NDArray[np.float64]
     room_tokens: NDArray[np.int64]
@@ -32,14 +32,14 @@ def own(nodes: int, room_tokens: NDArray[np.int64]) -> Own:
 
 def on_enter(own: Any, node: int, request: int, now_us: int) -> None:
     """First use since it was inserted."""
-    own.count[node] = 1.0
+    own.uses[node] = 1.0
     own.level[node] = own.inflation[0] + 1.0 / own.room_tokens[node]
 
 
 def on_touch(own: Any, node: int, request: int, now_us: int) -> None:
     """One more use, at today's L."""
-    own.count[node] += 1.0
-    own.level[node] = own.inflation[0] + own.count[node] / own.room_tokens[node]
+    own.uses[node] += 1.0
+    own.level[node] = own.inflation[0] + own.uses[node] / own.room_tokens[node]
 
 
 def on_leave(own: Any, node: int, last_key: float, evicted: bool) -> None:

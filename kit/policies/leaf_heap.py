@@ -160,12 +160,12 @@ def uncover(p: Any, own: Any, node: int) -> None:
     add(p, own, node)
 
 
-def victim(p: Any, own: Any, pinned: Any, request: int) -> int:
+def victim(p: Any, own: Any, nodes: Any, request: int) -> int:
     """The leaf to evict next, never one pinned by this request (a path pins at most one leaf); -1 = none."""
     size = p.size[0]
     if size == 0:
         return -1
-    if pinned[p.heap[0]] != request:
+    if nodes[p.heap[0]].pinned != request:
         return p.heap[0]
     best = -1
     for child in range(1, min(5, size)):

@@ -18,11 +18,11 @@ PARAMETERS: dict[str, float] = {}
 
 
 class Pool(NamedTuple):
-    """Per node: `newer`, `older`, `count` (0 = not resident). Per count: `first` (oldest), `last`, `above`, `below`."""
+    """Per node: `newer`, `older`, `uses` (0 = not resident). Per count: `first` (oldest), `last`, `above`, `below`."""
 
     newer: NDArray[np.int32]
     older: NDArray[np.int32]
-    count: NDArray[np.int32]
+    uses: NDArray[np.int32]
     first: NDArray[np.int32]
     last: NDArray[np.int32]
     above: NDArray[np.int32]
@@ -56,12 +56,12 @@ def append(p: Any, node: int, count: int, after: int) -> None:
     p.older[node] = tail
     p.newer[node] = -1
     p.last[count] = node
-    p.count[node] = count
+    p.uses[node] = count
 
 
 def remove(p: Any, node: int) -> None:
     """Take a node out of its count's list (the count stays linked, even if empty, until `close`)."""
-    count = p.count[node]
+    count = p.uses[node]
     newer, older = p.newer[node], p.older[node]
     if older >= 0:
         p.newer[older] = newer
@@ -89,7 +89,7 @@ def enter(p: Any, own: Any, node: int, depth: int, is_leaf: bool, request: int, 
 
 def touch(p: Any, own: Any, node: int, depth: int, request: int, now_us: int) -> None:
     """A resident node is used again: count + 1, most recent there."""
-    count = p.count[node]
+    count = p.uses[node]
     remove(p, node)
     append(p, node, count + 1, count + 1 if p.first[count + 1] >= 0 else count)
     close(p, count)
@@ -97,10 +97,10 @@ def touch(p: Any, own: Any, node: int, depth: int, request: int, now_us: int) ->
 
 def leave(p: Any, own: Any, node: int, evicted: bool) -> None:
     """A node is evicted or expires; its count is forgotten."""
-    count = p.count[node]
+    count = p.uses[node]
     remove(p, node)
     close(p, count)
-    p.count[node] = 0
+    p.uses[node] = 0
 
 
 def cover(p: Any, own: Any, node: int) -> None:
@@ -111,12 +111,12 @@ def uncover(p: Any, own: Any, node: int) -> None:
     """Nothing: counts alone keep parents after their children."""
 
 
-def victim(p: Any, own: Any, pinned: Any, request: int) -> int:
+def victim(p: Any, own: Any, nodes: Any, request: int) -> int:
     """The least used, then oldest node not pinned by this request; -1 = none."""
     count = p.above[0]
     while count >= 0:
         node = p.first[count]
-        while node >= 0 and pinned[node] == request:
+        while node >= 0 and nodes[node].pinned == request:
             node = p.newer[node]
         if node >= 0:
             return node

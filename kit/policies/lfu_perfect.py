@@ -17,9 +17,9 @@ PARAMETERS: dict[str, float] = {}
 
 
 class Own(NamedTuple):
-    """`count`: uses of each node so far."""
+    """`uses`: uses of each node so far."""
 
-    count: NDArray[np.float64]
+    uses: NDArray[np.float64]
 
 
 def own(nodes: int) -> Own:
@@ -29,14 +29,14 @@ def own(nodes: int) -> Own:
 
 def on_enter(own: Any, node: int, request: int, now_us: int) -> None:
     """A use."""
-    own.count[node] += 1.0
+    own.uses[node] += 1.0
 
 
 def on_touch(own: Any, node: int, request: int, now_us: int) -> None:
     """A use."""
-    own.count[node] += 1.0
+    own.uses[node] += 1.0
 
 
 def key(own: Any, node: int) -> float:
     """Uses so far."""
-    return own.count[node]
+    return own.uses[node]

@@ -70,11 +70,11 @@ def uncover(p: Any, own: Any, node: int) -> None:
     """Nothing: recency alone keeps parents after their children."""
 
 
-def victim(p: Any, own: Any, pinned: Any, request: int) -> int:
+def victim(p: Any, own: Any, nodes: Any, request: int) -> int:
     """The oldest node not pinned by this request; pinned ones move to the recent end, as their use would anyway."""
     end = p.newer.size - 1
     node = p.newer[end]
-    while node != end and pinned[node] == request:
+    while node != end and nodes[node].pinned == request:
         unlink(p, node)
         push(p, node)
         node = p.newer[end]

@@ -113,11 +113,9 @@ def lost_reads(paths: Paths, loss: float, seed: int = 1) -> NDArray[np.bool_]:
 
 def _run(paths: Paths, policy: Policy, capacity_tokens: int, setting: Setting, parameters: dict[str, float] | None,
          compiled: bool) -> Tally:  # fmt: skip
-    week = loop.Week(paths.parent, paths.depth, paths.tokens, paths.room_tokens, paths.path_tokens, paths.leaf,
-                     paths.ts_us, paths.input_tokens, paths.block, paths.rate, paths.hour, paths.warm,
-                     lost_reads(paths, setting.loss, setting.seed))  # fmt: skip
+    week = loop.requests(paths, lost_reads(paths, setting.loss, setting.seed))
     pool, own = build.state(policy, paths, parameters)
-    tier = loop.tier(paths.parent.size, int(paths.depth.max()) + 1 if paths.depth.size else 1)
+    tier = loop.tier(paths)
     by_block = np.zeros((2, paths.n_rates, paths.n_blocks, len(FIELDS)), np.int64)
     by_hour = np.zeros((paths.n_hours, paths.n_rates, len(FIELDS)), np.int64)
     resident = np.zeros(1)

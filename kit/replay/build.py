@@ -23,8 +23,7 @@ from kit.prefix import Paths
 from kit.replay import loop
 
 HOOKS = ("enter", "touch", "leave", "cover", "uncover", "victim")
-LOOP = ("remove", "expire", "climb", "match", "count", "make_room", "admit", "settle", "settle_root_first", "bypass",
-        "serve", "run")  # fmt: skip
+LOOP = ("remove", "expire", "match", "count", "make_room", "admit", "settle", "bypass", "serve", "run")
 STATE = ("pool", "own")
 RANKED = ("key", "on_enter", "on_touch", "on_leave")
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kit.policies.lru import cover, enter, leave, touch, uncover, victim
+from kit.prefix import Paths
 
 FIELDS = (
     "requests", "hits", "input_tokens", "hit_tokens", "write_tokens", "uncached_tokens", "missed_cold",
@@ -30,219 +31,221 @@ NOBODY = -2
 ROOT_FIRST = False
 
 
-class Week(NamedTuple):
-    """What a replay reads; shapes and units as in `kit.prefix.Paths`. `lost` is the provider's draw per request."""
+NODE = np.dtype(
+    [
+        ("parent", np.int32), ("depth", np.int32), ("tokens", np.int64), ("room_tokens", np.int64),
+        ("path_tokens", np.int64), ("readable_us", np.int64), ("used_at", np.int32), ("pinned", np.int32),
+        ("children", np.int32), ("fate", np.int8), ("reused", np.bool_),
+    ],
+    align=True,
+)  # fmt: skip
+"""One node, 56 bytes (one cache line): what it is (`kit.prefix.Paths`) and how it stands in the tier: `used_at` request
+of the last use while resident (-1 = not resident), `fate` why it is not, `children` resident ones, `reused` hit since
+inserted, `readable_us` from when a write can be read, `pinned` by which request."""
 
-    parent: NDArray[np.int32]
-    depth: NDArray[np.int32]
-    tokens: NDArray[np.int64]
-    room_tokens: NDArray[np.int64]
-    path_tokens: NDArray[np.int64]
-    leaf: NDArray[np.int32]
-    ts_us: NDArray[np.int64]
-    input_tokens: NDArray[np.int64]
-    block: NDArray[np.int32]
-    rate: NDArray[np.int32]
-    hour: NDArray[np.int32]
-    warm: NDArray[np.bool_]
-    lost: NDArray[np.bool_]
+REQUEST = np.dtype(
+    [
+        ("ts_us", np.int64), ("input_tokens", np.int64), ("leaf", np.int32), ("block", np.int32), ("rate", np.int32),
+        ("hour", np.int32), ("warm", np.bool_), ("lost", np.bool_),
+    ],
+    align=True,
+)  # fmt: skip
+"""One request, as in `kit.prefix.Paths`; `lost` is the provider's draw."""
 
 
 class Tier(NamedTuple):
-    """The tier under study, per node: `used_at` (request of the last use while resident, -1 = not resident), `fate`
-    (why it is not resident), `children` (resident ones), `reused` (hit since inserted), `readable_us`, `pinned` (by
-    which request). `row` holds one request's figures in the order of FIELDS, `used` the tokens held, `path` a scratch.
-    """
+    """The tier under study: `nodes` recarray of NODE, `row` one request's figures in the order of FIELDS, `used` [1]
+    tokens held, `path` a scratch for one path, leaf first."""
 
-    used_at: NDArray[np.int64]
-    fate: NDArray[np.int8]
-    children: NDArray[np.int32]
-    reused: NDArray[np.bool_]
-    readable_us: NDArray[np.int64]
-    pinned: NDArray[np.int64]
+    nodes: Any
     row: NDArray[np.int64]
     used: NDArray[np.int64]
     path: NDArray[np.int32]
 
 
-def tier(nodes: int, longest_path: int) -> Tier:
-    """An empty tier for `nodes` nodes whose deepest path has `longest_path` nodes."""
-    return Tier(
-        np.full(nodes, -1, np.int64), np.zeros(nodes, np.int8), np.zeros(nodes, np.int32), np.zeros(nodes, np.bool_),
-        np.zeros(nodes, np.int64), np.full(nodes, NOBODY - 1, np.int64), np.zeros(len(FIELDS), np.int64),
-        np.zeros(1, np.int64), np.empty(longest_path, np.int32),
-    )  # fmt: skip
+def tier(paths: Paths) -> Tier:
+    """An empty tier over the nodes of a log."""
+    nodes = np.recarray(paths.parent.size, dtype=NODE)
+    for name in ("parent", "depth", "tokens", "room_tokens", "path_tokens"):
+        nodes[name] = getattr(paths, name)
+    for name in ("readable_us", "children", "fate", "reused"):
+        nodes[name] = 0
+    nodes["used_at"] = -1
+    nodes["pinned"] = NOBODY - 1
+    longest = int(paths.depth.max()) + 1 if paths.depth.size else 1
+    return Tier(nodes, np.zeros(len(FIELDS), np.int64), np.zeros(1, np.int64), np.empty(longest, np.int32))
 
 
-def remove(week: Any, t: Any, pool: Any, own: Any, node: int, evicted: bool) -> None:
-    """Take a resident node out of the tier: evicted, or expired."""
-    leave(pool, own, node, evicted)
-    t.used[0] -= week.room_tokens[node]
-    t.used_at[node] = -1
-    t.fate[node] = WAS_EVICTED if evicted else HAS_EXPIRED
-    if not t.reused[node]:
-        t.row[UNUSED] += week.tokens[node]
-    above = week.parent[node]
-    if above >= 0:
-        t.children[above] -= 1
-        if t.children[above] == 0 and t.used_at[above] >= 0:
-            uncover(pool, own, above)
+def requests(paths: Paths, lost: NDArray[np.bool_]) -> Any:
+    """The requests of a log as a recarray of REQUEST, with the provider's draw."""
+    rows = np.recarray(paths.requests, dtype=REQUEST)
+    for name in ("ts_us", "input_tokens", "leaf", "block", "rate", "hour", "warm"):
+        rows[name] = getattr(paths, name)
+    rows["lost"] = lost
+    return rows
+
+
+def remove(t: Any, pool: Any, own: Any, node: int, fate: int) -> None:
+    """Take a resident node out of the tier: WAS_EVICTED or HAS_EXPIRED."""
+    leave(pool, own, node, fate == WAS_EVICTED)
+    gone = t.nodes[node]
+    t.used[0] -= gone.room_tokens
+    gone.used_at = -1
+    gone.fate = fate
+    if not gone.reused:
+        t.row[UNUSED] += gone.tokens
+    if gone.parent >= 0:
+        above = t.nodes[gone.parent]
+        above.children -= 1
+        if above.children == 0 and above.used_at >= 0:
+            uncover(pool, own, np.int64(gone.parent))
 
 
 def expire(week: Any, t: Any, pool: Any, own: Any, cursor: int, now: int, ttl_us: int, resident: Any) -> int:
     """Drop what was last used more than `ttl_us` before `now`. Recency is trace order, so a cursor over the trace
     finds it; comes back as the new cursor."""
-    while now - week.ts_us[cursor] > ttl_us:
-        node = week.leaf[cursor]
-        while node >= 0 and t.used_at[node] <= cursor:
-            if t.used_at[node] == cursor:
-                resident[0] -= week.room_tokens[node] * ((now - week.ts_us[cursor] - ttl_us) * 1e-6)
-                remove(week, t, pool, own, node, False)
-            node = week.parent[node]
+    while now - week[cursor].ts_us > ttl_us:
+        node = np.int64(week[cursor].leaf)
+        while node >= 0 and t.nodes[node].used_at <= cursor:
+            if t.nodes[node].used_at == cursor:
+                resident[0] -= t.nodes[node].room_tokens * ((now - week[cursor].ts_us - ttl_us) * 1e-6)
+                remove(t, pool, own, node, np.int64(HAS_EXPIRED))
+            node = t.nodes[node].parent
         cursor += 1
     return cursor
 
 
-def climb(week: Any, t: Any, end: int) -> int:
-    """Write the path into the scratch, leaf first; comes back as its length in nodes."""
+def match(t: Any, end: int, now: int, visible_us: int) -> tuple[int, int]:
+    """Write the path into the scratch, leaf first. Comes back as (its length in nodes, index of the first node from the
+    root down that stops the match, -1 = all of it is there)."""
     length = 0
     node = end
     while node >= 0:
         t.path[length] = node
         length += 1
-        node = week.parent[node]
-    return length
-
-
-def match(t: Any, length: int, now: int, visible_us: int) -> int:
-    """Index in the scratch of the first node, from the root down, that stops the match (-1 = all of it is there)."""
+        node = t.nodes[node].parent
     at = length - 1
-    while at >= 0 and t.used_at[t.path[at]] >= 0 and (visible_us == 0 or now >= t.readable_us[t.path[at]]):
+    while at >= 0 and t.nodes[t.path[at]].used_at >= 0 and (
+        visible_us == 0 or now >= t.nodes[t.path[at]].readable_us
+    ):
         at -= 1
-    return at
+    return length, at
 
 
-def count(week: Any, t: Any, length: int, at: int, request: int) -> tuple[int, int]:
-    """Tokens matched and tokens of room still needed. One cause per missed token goes into the row: the node's own
-    fate, and for a resident node behind the stop (stranded, or not yet readable) the cause of the stop."""
-    hit, need = 0, 0
+def count(t: Any, length: int, at: int, request: int) -> tuple[int, int, int]:
+    """(tokens matched, room still needed, room of the whole path). One cause per missed token goes into the row: the
+    node's own fate, and for a resident node behind the stop (stranded, or not yet readable) the cause of the stop."""
+    hit, need, held = 0, 0, 0
     for k in range(at + 1, length):
-        t.pinned[t.path[k]] = request
-        hit += week.tokens[t.path[k]]
-    stop = NEVER_SEEN
-    if at >= 0:
-        stop = NOT_YET_READABLE if t.used_at[t.path[at]] >= 0 else t.fate[t.path[at]]
+        node = t.nodes[t.path[k]]
+        node.pinned = request
+        hit += node.tokens
+        held += node.room_tokens
+    if at < 0:
+        return hit, need, held
+    first = t.nodes[t.path[at]]
+    stop = NOT_YET_READABLE if first.used_at >= 0 else first.fate
     for k in range(at, -1, -1):
-        node = t.path[k]
-        if t.used_at[node] >= 0:
-            t.pinned[node] = request
-            t.row[FIRST_CAUSE + stop] += week.tokens[node]
+        node = t.nodes[t.path[k]]
+        held += node.room_tokens
+        if node.used_at >= 0:
+            node.pinned = request
+            t.row[FIRST_CAUSE + stop] += node.tokens
         else:
-            need += week.room_tokens[node]
-            t.row[FIRST_CAUSE + t.fate[node]] += week.tokens[node]
-    return hit, need
+            need += node.room_tokens
+            t.row[FIRST_CAUSE + node.fate] += node.tokens
+    return hit, need, held
 
 
-def make_room(week: Any, t: Any, pool: Any, own: Any, most: int, request: int) -> None:
+def make_room(t: Any, pool: Any, own: Any, most: int, request: int) -> None:
     """Evict until at most `most` tokens are held, never what `request` pins (NOBODY = nothing is pinned)."""
     while t.used[0] > most:
-        remove(week, t, pool, own, victim(pool, own, t.pinned, request), True)
+        remove(t, pool, own, victim(pool, own, t.nodes, request), np.int64(WAS_EVICTED))
         t.row[EVICTIONS] += 1
 
 
-def admit(week: Any, t: Any, pool: Any, own: Any, node: int, request: int, now: int, visible_us: int) -> None:
+def admit(t: Any, pool: Any, own: Any, node: int, request: int, now: int, visible_us: int) -> None:
     """Insert a node that is not resident."""
-    enter(pool, own, node, week.depth[node], t.children[node] == 0, request, now)
-    t.used[0] += week.room_tokens[node]
-    t.reused[node] = False
-    t.readable_us[node] = now + visible_us
-    above = week.parent[node]
-    if above >= 0:
-        t.children[above] += 1
-        if t.children[above] == 1 and t.used_at[above] >= 0:
-            cover(pool, own, above)
+    fresh = t.nodes[node]
+    enter(pool, own, node, fresh.depth, fresh.children == 0, request, now)
+    t.used[0] += fresh.room_tokens
+    fresh.reused = False
+    fresh.readable_us = now + visible_us
+    if fresh.parent >= 0:
+        above = t.nodes[fresh.parent]
+        above.children += 1
+        if above.children == 1 and above.used_at >= 0:
+            cover(pool, own, np.int64(fresh.parent))
 
 
-def settle(week: Any, t: Any, pool: Any, own: Any, length: int, at: int, request: int, now: int, visible_us: int,
-           read: bool) -> None:  # fmt: skip
-    """Touch and insert the path from leaf to root, so that the root ends most recent."""
-    for k in range(length):
-        node = t.path[k]
-        if t.used_at[node] >= 0:
-            touch(pool, own, node, week.depth[node], request, now)
-            t.reused[node] = t.reused[node] or (read and k > at)
+def settle(t: Any, pool: Any, own: Any, length: int, at: int, request: int, now: int, visible_us: int, read: bool,
+           capacity: int) -> None:  # fmt: skip
+    """Touch what is resident and insert what is missing, from leaf to root so that the root ends most recent.
+
+    ROOT_FIRST policies walk from the root instead and make room one node at a time, with nothing pinned.
+    """
+    for step in range(length):
+        k = length - 1 - step if ROOT_FIRST else step
+        node = np.int64(t.path[k])
+        if t.nodes[node].used_at >= 0:
+            touch(pool, own, node, t.nodes[node].depth, request, now)
+            if read and k > at:
+                t.nodes[node].reused = True
         else:
-            admit(week, t, pool, own, node, request, now, visible_us)
-        t.used_at[node] = request
+            if ROOT_FIRST:
+                make_room(t, pool, own, capacity - t.nodes[node].room_tokens, np.int64(NOBODY))
+            admit(t, pool, own, node, request, now, visible_us)
+        t.nodes[node].used_at = request
 
 
-def settle_root_first(week: Any, t: Any, pool: Any, own: Any, length: int, at: int, request: int, now: int,
-                      visible_us: int, read: bool, capacity: int) -> None:  # fmt: skip
-    """Walk the path from the root and insert what is missing, making room one node at a time with nothing pinned."""
-    for k in range(length - 1, -1, -1):
-        node = t.path[k]
-        if t.used_at[node] >= 0:
-            touch(pool, own, node, week.depth[node], request, now)
-            t.reused[node] = t.reused[node] or (read and k > at)
-        else:
-            make_room(week, t, pool, own, capacity - week.room_tokens[node], NOBODY)
-            admit(week, t, pool, own, node, request, now, visible_us)
-        t.used_at[node] = request
-
-
-def bypass(week: Any, t: Any, pool: Any, own: Any, length: int, at: int, request: int, now: int, read: bool) -> None:
+def bypass(t: Any, pool: Any, own: Any, length: int, at: int, request: int, now: int, read: bool) -> None:
     """A path larger than the tier: what is there is used, nothing is inserted, nothing evicted."""
-    for k in range(at + 1, length):
-        node = t.path[k]
-        touch(pool, own, node, week.depth[node], request, now)
-        t.reused[node] = t.reused[node] or read
-        t.used_at[node] = request
-    for k in range(at + 1):
-        if t.fate[t.path[k]] == NEVER_SEEN and t.used_at[t.path[k]] < 0:
-            t.fate[t.path[k]] = BYPASSED
+    for k in range(length):
+        node = t.nodes[t.path[k]]
+        if k > at:
+            touch(pool, own, np.int64(t.path[k]), node.depth, request, now)
+            node.used_at = request
+            if read:
+                node.reused = True
+        elif node.fate == NEVER_SEEN and node.used_at < 0:
+            node.fate = BYPASSED
     t.row[OVERSIZE] += t.row[EVICTED] + t.row[EXPIRED]
     t.row[EVICTED] = 0
     t.row[EXPIRED] = 0
 
 
-def serve(week: Any, t: Any, pool: Any, own: Any, request: int, capacity: int, visible_us: int, minimum_tokens: int,
+def serve(ask: Any, t: Any, pool: Any, own: Any, request: int, capacity: int, visible_us: int, minimum_tokens: int,
           newcomer: bool) -> None:  # fmt: skip
     """One request against the tier; its figures go into the row."""
     row = t.row
-    end = week.leaf[request]
-    total = week.input_tokens[request]
+    end = np.int64(ask.leaf)
+    total = ask.input_tokens
     row[REQUESTS] = 1
     row[INPUT] = total
-    whole = week.path_tokens[end] if end >= 0 else 0
-    if end < 0 or whole < minimum_tokens:
+    if end < 0 or t.nodes[end].path_tokens < minimum_tokens:
         row[UNCACHED] = total
         row[BELOW_MINIMUM] = total
         return
-    now = week.ts_us[request]
-    length = climb(week, t, end)
-    at = match(t, length, now, visible_us)
-    matched, need = count(week, t, length, at, request)
+    now = ask.ts_us
+    whole = t.nodes[end].path_tokens
+    length, at = match(t, end, now, visible_us)
+    matched, need, held = count(t, length, at, request)
     hit = matched
-    if matched > 0 and week.lost[request]:
+    if matched > 0 and ask.lost:
         row[LOST] = matched
         hit = 0
     elif matched < minimum_tokens:
         row[BELOW_MINIMUM] += matched
         hit = 0
-    held = 0
-    for k in range(length):
-        held += week.room_tokens[t.path[k]]
     if held <= capacity:
-        if ROOT_FIRST:
-            settle_root_first(week, t, pool, own, length, at, request, now, visible_us, hit > 0, capacity)
-        else:
-            if not newcomer:
-                make_room(week, t, pool, own, capacity - need, request)
-            settle(week, t, pool, own, length, at, request, now, visible_us, hit > 0)
-            make_room(week, t, pool, own, capacity, NOBODY)
+        if not newcomer and not ROOT_FIRST:
+            make_room(t, pool, own, capacity - need, request)
+        settle(t, pool, own, length, at, request, now, visible_us, hit > 0, capacity)
+        if newcomer:
+            make_room(t, pool, own, capacity, np.int64(NOBODY))
         row[WRITE] = whole - hit
     else:
-        bypass(week, t, pool, own, length, at, request, now, hit > 0)
+        bypass(t, pool, own, length, at, request, now, hit > 0)
         row[WRITE] = matched - hit
     row[HITS] = 1 if hit > 0 else 0
     row[HIT] = hit
@@ -254,19 +257,20 @@ def run(week: Any, t: Any, pool: Any, own: Any, capacity: int, ttl_us: int, visi
         newcomer: bool, by_block: Any, by_hour: Any, resident: Any) -> None:  # fmt: skip
     """Fill `by_block` [2 (not warm, warm), rates, blocks, fields], `by_hour` [hours, rates, fields] and `resident` [1]
     (token-seconds held). `ttl_us` 0 = no expiry: an entry lives while its last use started at most `ttl_us` ago."""
-    cursor = 0
+    cursor = np.int64(0)
     row = t.row
-    for request in range(week.leaf.size):
-        now = week.ts_us[request]
+    before = np.int64(0)
+    for request in range(week.size):
+        ask = week[request]
         if request > 0:
-            resident[0] += t.used[0] * ((now - week.ts_us[request - 1]) * 1e-6)
+            resident[0] += t.used[0] * ((ask.ts_us - before) * 1e-6)
+        before = ask.ts_us
         for field in range(row.size):
             row[field] = 0
         if ttl_us > 0:
-            cursor = expire(week, t, pool, own, cursor, now, ttl_us, resident)
-        serve(week, t, pool, own, request, capacity, visible_us, minimum_tokens, newcomer)
-        window = 1 if week.warm[request] else 0
-        rate, block, hour = week.rate[request], week.block[request], week.hour[request]
+            cursor = expire(week, t, pool, own, cursor, ask.ts_us, ttl_us, resident)
+        serve(ask, t, pool, own, request, capacity, visible_us, minimum_tokens, newcomer)
+        window = 1 if ask.warm else 0
         for field in range(row.size):
-            by_block[window, rate, block, field] += row[field]
-            by_hour[hour, rate, field] += row[field]
+            by_block[window, ask.rate, ask.block, field] += row[field]
+            by_hour[ask.hour, ask.rate, field] += row[field]
