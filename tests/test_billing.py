@@ -10,11 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kit import log as logs
 from kit.billing import AVOIDABLE, CAUSES, BillingError, accept, arithmetic, bill
 from kit.intervals import paired_ratio
-from kit.prices import Rate, Rates
+from kit.prefix import load_paths
+from kit.prices import Rate, Rates, parse_overlay, rate_table
 from kit.prices.book import LOCK_DATE
+from kit.replay import Setting, ceiling
 from kit.replay.loop import FIELDS
+from tests.conftest import shared_data
 
 INTERVAL = SimpleNamespace
 
@@ -403,3 +407,24 @@ def test_keep_alive_dies_with_abandoned_sessions():
     assert [best(lognormal(*law)) for law in laws] == [0, 3, 7, 1]
     assert [arithmetic.most_pings(1.25, read) for read in (0.1, 0.05, 0.025)] == [11, 24, 49]
     assert arithmetic.most_pings(1.0, 0.1) == 9
+
+
+def test_mooncake_bill_under_the_stated_assumptions():
+    """Infinite room, 512-token blocks, own prices of 3.00 input and 0.30 read; write at 1.25, 2.0 and 1.0 of input."""
+    log = logs.load(shared_data("mooncake_conversation.jsonl"))
+    expected = {
+        (300, 3.75, "short"): (42_452_480, 99_110_912, 394.09),
+        (3600, 6.0, "long"): (54_063_104, 87_500_288, 550.91),
+        (300, 3.0, "short"): (42_452_480, 99_110_912, 319.76),
+        (1800, 3.75, "short"): (53_632_000, 87_931_392, 355.52),
+    }
+    for (ttl, write, name), (read, written, money) in expected.items():
+        key = "write_short" if name == "short" else "write_long"
+        prices = {"input": 3.0, "read": 0.3, "output": 15.0, key: write}
+        rates = rate_table(log, parse_overlay({"price": [prices]}, "own.toml"))
+        paths = load_paths(log, block_tokens=512, rate=rates.rate_of_request)
+        drawn = bill(ceiling(paths, Setting(ttl_seconds=ttl)), rates, "mirror", name)
+        assert (drawn.read_tokens, drawn.write_tokens + drawn.write_long_tokens) == (read, written)
+        assert drawn.uncached_tokens == 3_230_431 and round(drawn.cost, 2) == money
+        assert drawn.label == "CONTRACT" and drawn.input_tokens == 144_793_823
+    assert round(144_793_823 * 3 / 1e6, 2) == 434.38

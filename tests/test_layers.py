@@ -16,8 +16,8 @@ import pytest
 
 PROJECT = Path(__file__).resolve().parent.parent
 ORDER = (
-    *("terms", "numbers", "prefix", "sample", "formats", "log", "reuse", "turns", "policies", "replay", "prices"),
-    *("providers", "billing", "intervals", "decide", "charts", "report", "analysis", "cli", "__main__"),
+    *("terms", "numbers", "intervals", "prefix", "sample", "formats", "log", "reuse", "turns", "policies", "replay"),
+    *("prices", "providers", "billing", "decide", "charts", "report", "analysis", "cli", "__main__"),
 )
 READS_RESULTS_ONLY = {"charts": {"terms", "numbers"}, "report": {"terms", "numbers", "charts"}}
 KIT_FILES = sorted((PROJECT / "kit").rglob("*.py"))

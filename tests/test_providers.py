@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from datetime import UTC, date, datetime
 from types import SimpleNamespace
 
@@ -9,8 +10,10 @@ import duckdb
 import polars as pl
 import pytest
 
+from kit import log as logs
 from kit.prices import rate_table
 from kit.providers import RuleError, default_setting_facts, reported, rule_for, rule_named, rule_names
+from tests.conftest import shared_data
 
 CLASSES = ["uncached_tokens", "read_tokens", "write_tokens", "write_long_tokens"]
 
@@ -149,3 +152,21 @@ def test_tokens_without_a_price_lower_the_priced_share_only():
     log = small_log([("anthropic", "claude-opus-4-5", 1000, 0, 0, 0, 0), (None, "house", 600, 400, 0, 0, 0)])
     told = reported(log, rate_table(log))
     assert told["cost"] == pytest.approx(0.005) and told["priced_token_share"] == 0.5
+
+
+def test_the_bill_of_pi_sessions_equals_what_the_client_wrote_down():
+    """910 requests, Opus 4.5 and Sonnet 4.5: list price of reported tokens against the client's own cost_usd."""
+    path = shared_data("pi_sessions.csv")
+    log = logs.load(path)
+    told = reported(log, rate_table(log))
+    with path.open(encoding="utf-8") as lines:
+        client = sum(float(row["cost_usd"]) for row in csv.DictReader(lines))
+    assert told["cost"] + told["output_cost"] == pytest.approx(client, rel=1e-3)
+    assert told["cost"] + told["output_cost"] == pytest.approx(72.9261052, abs=1e-6)
+
+
+def test_reported_tokens_of_the_claude_week():
+    log = logs.load(shared_data("claude_agents_week.csv"))
+    told = reported(log, rate_table(log))
+    assert [told[name] for name in CLASSES] == [230_418, 524_851_782, 4_890_078, 16_418_636]
+    assert told["priced_token_share"] == 1.0 and told["output_cost"] is None

@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from kit.billing.accept import Accept, accept
 from kit.billing.bill import AVOIDABLE, CAUSES, TIER_MODES, Bill, BillingError, bill
+from kit.billing.retention import ttl_advice
 
-__all__ = ["AVOIDABLE", "CAUSES", "TIER_MODES", "Accept", "Bill", "BillingError", "accept", "bill"]
+__all__ = ["AVOIDABLE", "CAUSES", "TIER_MODES", "Accept", "Bill", "BillingError", "accept", "bill", "ttl_advice"]
