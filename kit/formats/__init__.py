@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from kit.formats import agent_usage, canonical, mooncake
+from kit.formats import agent_usage, canonical, hash_runs, mooncake
 from kit.formats.base import Field, Format, LogError, Peek
 
-REGISTRY: dict[str, Format] = {module.FORMAT.name: module.FORMAT for module in (canonical, agent_usage, mooncake)}
+REGISTRY: dict[str, Format] = {module.FORMAT.name: module.FORMAT for module in (canonical, agent_usage, mooncake,
+hash_runs)}
 
 
 def recognise(peek: Peek) -> tuple[Format, float]:

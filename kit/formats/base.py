@@ -65,6 +65,10 @@ class Format:
 
     `rows`: SQL relation of raw records when one line is not one record (uses the relation `line(rn, filename, text)`).
     `keep`: condition under which a record claims to be a request. `checks`: (condition that is wrong, reason).
+    `after`: a step on the temporary table `staged` (merging streamed records, following ids), before rows are counted;
+    it returns statements about what it derived. `aside`: (condition, reason) for good rows that are no request of this
+    question (failed calls, answers from a gateway's own cache): reported like refused rows but not as damage.
+    Entries of `columns` that are not request columns are extra columns for `after`.
     `clock`: absolute, relative (starts at 0), session (starts at 0 in every session), none.
     """
 
@@ -83,6 +87,8 @@ class Format:
     keep: str = "true"
     checks: tuple[tuple[str, str], ...] = ()
     rows: str | None = None
+    after: Callable[[Any], list[str]] | None = None
+    aside: tuple[tuple[str, str], ...] = ()
     derived: tuple[str, ...] = ()
 
     def required_missing(self, peek: Peek) -> list[str]:

@@ -25,6 +25,7 @@ KINDS: dict[str, str] = {
     "ids": "a list of whole-number ids",
     "texts": "a list of text",
     "runs": "a list of [first, last] pairs",
+    "segments": "a list of [type, tokens] pairs",
 }
 
 _NUMBER = r"'-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?'"
@@ -63,6 +64,8 @@ MACROS = [
     "texts_of(x) AS CASE WHEN json_valid(x) AND left(ltrim(x), 1) = '[' THEN TRY_CAST(x AS VARCHAR[]) END",
     r"ids_of(x) AS CASE WHEN regexp_full_match(x, '[\s0-9,\[\]]*') THEN TRY_CAST(x AS UBIGINT[]) END",
     r"runs_of(x) AS CASE WHEN regexp_full_match(x, '[\s0-9,\[\]]*') THEN TRY_CAST(x AS BIGINT[][]) END",
+    "segments_of(x) AS CASE WHEN json_valid(x) THEN TRY(list_transform(from_json(x, '[[\"VARCHAR\"]]'), "
+    "lambda s: {'kind': s[1], 'tokens': s[2]::BIGINT})) END",
 ]
 
 

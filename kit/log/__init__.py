@@ -147,6 +147,7 @@ def _fill(
     form, _, peeks, files, warnings = look(given, format_name)
     form = staging.mapped(form, column_map, peeks)
     staging.stage(con, form, peeks)
+    followed = form.after(con) if form.after is not None else []
     clock = requests.set_clock(con, form)
     requests.mark_repeats(con, form)
     requests.number_lines(con, peeks)
@@ -155,7 +156,7 @@ def _fill(
     kind, derived = _identify(con, settings)
     requests.write_views(con)
     facts_of.write_coverage(con, staging.source_columns(form, peeks))
-    notes = [*form.derived, *_clock_note(clock), *derived, *_session_note(con)]
+    notes = [*form.derived, *followed, *_clock_note(clock), *derived, *_session_note(con)]
     measured = facts_of.measure(
         con,
         {"sha256": files.sha256, "format": form.name, "files": tuple(one.path.name for one in peeks), "identity": kind,
@@ -186,10 +187,13 @@ def _identify(con: duckdb.DuckDBPyConnection, settings: Mapping[str, Any]) -> tu
     """Build the nodes by the best identity the log has: (flat | blocks | chain | None, statements about what is
     derived)."""
     have = con.sql(
-        "SELECT count(path_keys), count(parent_source_id), count(prefix_key), count(chain) FROM ordered"
+        "SELECT count(path_keys), count(parent_source_id), count(prefix_key), count(chain), count(runs) FROM ordered"
     ).fetchall()[0]
+    if have[4]:
+        identity.from_runs(con)
+        return "blocks", []
     if have[0]:
-        con.execute("CREATE OR REPLACE TEMP TABLE path AS SELECT * FROM ordered ORDER BY request_id")
+        con.execute("CREATE OR REPLACE TEMP VIEW path AS SELECT * FROM ordered")
         identity.from_paths(con)
         return "blocks", []
     if have[1]:

@@ -12,6 +12,7 @@ from kit.log.staging import source_columns
 UNLOCK: dict[str, str] = {
     "identity": "log a hash per prompt block (path_keys, path_tokens), or one prefix_key with prefix_tokens; "
     "`kit hash` makes them from raw prompts",
+    "times": "log the start of each request as ts, with its offset",
     "clock": "log the start of each request as ts, with its offset",
     "session_id": "log the conversation or run as session_id",
     "ts_end": "log the end of each answer as ts_end",
@@ -23,6 +24,7 @@ UNLOCK: dict[str, str] = {
 }
 QUESTIONS: dict[str, str] = {
     "identity": "concentration, rotation, value rank and policy replay",
+    "times": "gaps, hours and days",
     "clock": "time to live and day overlap",
     "session_id": "inter-turn gaps by session type",
     "ts_end": "think and tool time (end to start)",

@@ -22,7 +22,8 @@ PLACEHOLDER_SHARE = 0.3
 class LogFacts:
     """Measured properties of a log. Times are UTC; `days` counts the UTC calendar days the log touches.
 
-    rows = kept + all of `rejected`. `damaged` leaves repeated ids and later attempts out of the rejected rows.
+    rows = kept + all of `rejected`. `damaged` counts the rejected rows that could not be read: without repeated ids,
+    later attempts, failed calls and answers from a gateway's own cache, which are good rows set aside.
     `derived` says which columns the kit computed, `cannot_tell` which questions the log leaves open and why.
     """
 
@@ -59,6 +60,7 @@ class LogFacts:
 CANNOT: tuple[tuple[str, str], ...] = (
     ("identity", "which prefixes repeat (concentration, rotation, value rank, replay): no prefix_key, path_keys or "
      "parent_request_id"),
+    ("times", "when anything happened (gaps, hours, days): no times"),
     ("clock", "how long prefixes live and rotate (TTL, day overlap): no common clock"),
     ("session_id", "inter-turn gaps: no session_id"),
     ("ts_end", "gaps from the end of an answer: no ts_end"),
@@ -90,6 +92,8 @@ def _cannot_tell(con: Con, identity: str | None, clock: str, filled: Mapping[str
         known.add("identity")
     if clock in ("absolute", "relative"):
         known.add("clock")
+    if clock != "none":
+        known.add("times")
     if count(con, "SELECT count(token_type) FROM node"):
         known.add("token_type")
     return [sentence for name, sentence in CANNOT if name not in known]
@@ -130,6 +134,7 @@ def measure(con: Con, given: Mapping[str, Any], extra_warnings: Sequence[str]) -
         "SELECT min(ts), max(ts), count(DISTINCT timezone('UTC', ts)::DATE), count(*), count(DISTINCT session_id), "
         "count(DISTINCT chain_id) FROM request"
     ).fetchall()[0]
+    refused = sum(rejected.values())
     filled = coverage(con)
     clock, identity = given["clock"], given["identity"]
     warnings = [*extra_warnings, *_warnings(con, rejected, clock)]
@@ -138,13 +143,13 @@ def measure(con: Con, given: Mapping[str, Any], extra_warnings: Sequence[str]) -
         warnings.append("output_tokens look like placeholders (3 or fewer in 30 % or more of the rows): not priced")
     return LogFacts(
         **{key: value for key, value in given.items() if key != "derived"},
-        rows=requests + sum(rejected.values()), kept=requests, rejected=rejected, start=start, end=end, days=days,
+        rows=requests + refused, kept=requests, rejected=rejected, start=start, end=end, days=days,
         requests=requests, sessions=sessions, chains=chains, keys=_keys(con, identity, chains),
         block_tokens=_block(con), has_clock=clock in ("absolute", "relative"), has_sessions=sessions > 0,
         has_cached_tokens=filled["read_tokens"] > 0, output_is_placeholder=placeholder,
         naive_timestamps=count(con, "SELECT count(*) FROM staged WHERE is_request AND reason IS NULL AND naive"),
         resumed_lookups=rejected.get(RESUMED, 0),
-        damaged=sum(number for reason, number in rejected.items() if reason not in (REPEATED, RESUMED)),
+        damaged=refused - count(con, "SELECT count(*) FROM staged WHERE is_request AND reason IS NOT NULL AND aside"),
         missing=tuple(name for name, rows in filled.items() if not rows),
         cannot_tell=tuple(_cannot_tell(con, identity, clock, filled)), warnings=tuple(warnings),
         derived=tuple(given["derived"]),

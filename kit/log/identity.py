@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numba import njit
 
+from kit.log import runs
 from kit.prefix import build_forest, flat_forest
 
 Con = duckdb.DuckDBPyConnection
@@ -81,6 +82,17 @@ def from_paths(con: Con) -> None:
         keys, tokens = keys[real], tokens[real]
     leaf, parent, node_tokens, depth, first = build_forest(offsets, keys, tokens)
     _store(con, parent, node_tokens, depth, _touch_types(con, first, real), leaf)
+
+
+def from_runs(con: Con) -> None:
+    """Nodes of packed runs of block ids: one node per piece that is always taken together."""
+    offsets, keys, tokens, segment = runs.pieces(con)
+    leaf, parent, node_tokens, depth, first = build_forest(offsets, keys, tokens)
+    types = None
+    if int(_column(con, "SELECT count(piece_types) FROM ordered")[0]):
+        words = pl.DataFrame(con.sql("SELECT unnest(piece_types)::VARCHAR AS t FROM ordered"))["t"].to_list()
+        types = [words[index] if index >= 0 else None for index in segment[first]]
+    _store(con, parent, node_tokens, depth, types, leaf)
 
 
 def _touch_tokens(con: Con, counts: Any, offsets: Any) -> Any:

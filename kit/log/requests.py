@@ -27,6 +27,10 @@ def set_clock(con: Con, form: Format) -> str:
 
     Session-relative times start at a seeded draw within 7 days. Without any time, records follow each other 10 s apart.
     """
+    timed = count(con, "SELECT count(ts) FROM staged WHERE is_request AND reason IS NULL")
+    if not timed and form.clock != "relative":
+        con.execute(f"UPDATE staged SET ts = make_timestamp((rn - 1) * {TURN_US})::TIMESTAMPTZ WHERE is_request")
+        return "none"
     if form.clock == "session":
         con.execute(
             "UPDATE staged SET ts = ts + to_microseconds(start), ts_end = ts_end + to_microseconds(start) FROM ("
@@ -34,9 +38,6 @@ def set_clock(con: Con, form: Format) -> str:
             "FROM staged GROUP BY ALL) WHERE session_id IS NOT DISTINCT FROM s"
         )
         return "session"
-    if form.clock in ("none", "absolute") and not count(con, "SELECT count(ts) FROM staged WHERE is_request"):
-        con.execute(f"UPDATE staged SET ts = make_timestamp((rn - 1) * {TURN_US})::TIMESTAMPTZ WHERE is_request")
-        return "none"
     con.execute("UPDATE staged SET reason = 'time is missing' WHERE is_request AND reason IS NULL AND ts IS NULL")
     if form.clock == "absolute" and count(con, "SELECT count(*) FROM staged WHERE ts >= TIMESTAMPTZ '2000-01-01'") == 0:
         return "relative"
@@ -51,8 +52,9 @@ def mark_repeats(con: Con, form: Format) -> None:
     good = "FROM staged WHERE is_request AND reason IS NULL"
     if count(con, f"SELECT count(source_id) - count(DISTINCT source_id) {good}"):
         con.execute(
-            f"UPDATE staged SET reason = '{REPEATED}' WHERE rn IN (SELECT rn {good} AND source_id IS NOT NULL "
-            "QUALIFY row_number() OVER (PARTITION BY source_id ORDER BY rn) > 1)"
+            f"UPDATE staged SET reason = '{REPEATED}', aside = true WHERE rowid IN (SELECT rowid {good} AND "
+            "source_id IS NOT NULL "
+            "QUALIFY row_number() OVER (PARTITION BY source_id ORDER BY rn, rowid) > 1)"
         )
 
 
@@ -76,7 +78,8 @@ LINE = "(rn - first_rn + first_line)"
 def write_rejected(con: Con) -> None:
     """The `rejected` table: refused records, and what the reader itself could not take apart."""
     con.execute(
-        f"CREATE TABLE rejected AS SELECT file, {LINE}::BIGINT AS line, reason, excerpt "
+        f"CREATE TABLE rejected AS SELECT file, {LINE}::BIGINT AS line, reason, CASE WHEN NOT aside THEN excerpt "
+        "END AS excerpt "
         "FROM staged JOIN origin USING (filename) WHERE is_request AND reason IS NOT NULL ORDER BY rn"
     )
     tables = {row[0] for row in con.sql("SELECT table_name FROM duckdb_tables()").fetchall()}
@@ -97,7 +100,7 @@ def write_requests(con: Con) -> None:
     """The `request` table in (time, file) order with derived turn, chain and session type, and `working` beside it."""
     rest = ", ".join(list(COLUMNS)[list(COLUMNS).index("trigger") + 1 : -1])
     ordered = (
-        "SELECT row_number() OVER (ORDER BY ts, rn) - 1 AS request_id, coalesce(chain_id, session_id) AS chain, "
+        "SELECT row_number() OVER (ORDER BY ts, rn, rowid) - 1 AS request_id, coalesce(chain_id, session_id) AS chain, "
         "staged.* "
         "FROM staged WHERE is_request AND reason IS NULL"
     )

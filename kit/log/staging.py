@@ -49,7 +49,8 @@ WORKING: dict[str, str] = {
     "restart": "BOOLEAN",
     "root_scope": "VARCHAR",
     "resumed": "BOOLEAN",
-    "turn_order": "BIGINT",
+    "runs": "BIGINT[][]",
+    "key_scope": "VARCHAR",
 }
 TRIGGERS = ("person", "tool", "other")
 
@@ -101,7 +102,8 @@ def source_columns(form: Format, peeks: Sequence[Peek]) -> dict[str, str]:
 
 def _first_reason(form: Format) -> str:
     """The reason why a typed record is refused: a value that does not fit, a required one that is absent, a check."""
-    cases = [
+    cases = [f"WHEN {condition} THEN {quoted(reason)}" for condition, reason in form.aside]
+    cases += [
         f"WHEN {column('v_' + item.name)} IS NOT NULL AND {column(item.name)} IS NULL "
         f"THEN {quoted(refusal(item.kind, item.paths[0]))}"
         for item in form.fields
@@ -114,6 +116,11 @@ def _first_reason(form: Format) -> str:
     ]
     cases += [f"WHEN {condition} THEN {quoted(reason)}" for condition, reason in form.checks]
     return f"CASE {' '.join(cases)} END" if cases else "NULL"
+
+
+def _aside(form: Format) -> str:
+    """True where the record is a good one that is set aside."""
+    return " OR ".join(f"coalesce({condition}, false)" for condition, _ in form.aside) or "false"
 
 
 def _excerpt(form: Format) -> str:
@@ -140,8 +147,9 @@ def staging_sql(form: Format, source: Reader) -> str:
         f"{typed(item.kind, column('v_' + item.name), source.values[item.name][1])} AS {column(item.name)}"
         for item in form.fields
     )
-    names = [name for name in (*COLUMNS, *WORKING) if form.columns.get(name) is not None]
     wanted = {**COLUMNS, **WORKING}
+    wanted.update({name: "" for name in form.columns if name not in wanted})
+    names = [name for name in wanted if form.columns.get(name) is not None]
     chosen = ", ".join(
         f"({form.columns[name]}){'::' + wanted[name] if wanted[name] else ''} AS {column(name)}" for name in names
     )
@@ -153,6 +161,7 @@ def staging_sql(form: Format, source: Reader) -> str:
         f"cast_row AS (SELECT *, {casts} FROM valued) "
         f"SELECT rn, filename, damaged IS NOT NULL OR coalesce({form.keep}, false) AS is_request, "
         f"coalesce(damaged, {_first_reason(form)}) AS reason, {_excerpt(form)} AS excerpt, {_naive(form)} AS naive, "
+        f"coalesce({_aside(form)}, false) AS aside, "
         f"{selected} FROM cast_row"
     )
 
