@@ -1,0 +1,169 @@
+"""From the results of every step to what the decision table reads, under one assumption."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from kit.analysis.lookup import at
+from kit.analysis.measures import Measures
+from kit.analysis.rows import Billing, differences_from
+from kit.analysis.scene import DOUBLE, Scene
+from kit.decide import Contrast, Evidence
+from kit.decide.evidence import COST, HITS
+from kit.intervals import from_dict
+from kit.log import Log
+from kit.policies import REGISTRY
+from kit.replay import Tally
+from kit.replay.loop import FIELDS
+
+WINDOW = "cold"
+LENGTH_RIVALS = ("lru", "lfu_decay")
+
+
+def gather(
+    log: Log, scene: Scene, measures: Measures, rows: list[dict[str, Any]], tallies: Sequence[Tally], bills: Billing,
+    assumption: str, ceiling: Tally,
+) -> Evidence:  # fmt: skip
+    """Everything the table asks, for one assumption; None where this log cannot tell."""
+    cell = {"assumption": assumption, "window": WINDOW, "capacity_tokens": scene.actual}
+    lru = at(rows, policy="lru", **cell)
+    double = at(rows, policy="lru", capacity_label=DOUBLE, assumption=assumption, window=WINDOW)
+    online = [row for row in rows if _matches(row, cell) and _candidate(row["policy"])]
+    best = max(online, key=lambda row: (row["hit_tokens"], row["policy"] == "lru"), default=None)
+    facts, tenth = log.facts, measures.value_rank["longest_tenth"] or {}
+    limitless = ceiling.total(WINDOW)
+    return Evidence(
+        days=facts.days if facts.has_clock else None,
+        requests=facts.requests,
+        reused_keys=measures.concentration["reused_keys"],
+        rejected_share=(facts.rows - facts.kept) / facts.rows if facts.rows else None,
+        missing_fields=() if facts.has_clock else ("a common clock",),
+        assumption=assumption,
+        tier_mode=scene.tier_mode,
+        capacity_tokens=scene.actual,
+        observed_seconds=(facts.end - facts.start).total_seconds() if facts.has_clock else None,
+        input_tokens=limitless["input_tokens"],
+        ceiling_hit_tokens=limitless["hit_tokens"],
+        lru_hit_tokens=lru["hit_tokens"] if lru else None,
+        lru_double_hit_tokens=double["hit_tokens"] if double else None,
+        best_online=best["policy"] if best else None,
+        best_online_hit_tokens=best["hit_tokens"] if best else None,
+        ttl_seconds=scene.neutral.ttl_seconds,
+        gaps_beyond_ttl_share=measures.gaps["longer_token_share"],
+        **_turn_evidence(measures),
+        top_fraction=measures.concentration["top_fraction"],
+        top_key_request_share=measures.concentration["request_share"],
+        day_overlap=measures.rotation["median"],
+        **_scan_evidence(measures, _tally(tallies, "lru", scene.actual, assumption)),
+        flat_keys=None if facts.identity is None else facts.identity == "flat",
+        spearman_length_count=measures.value_rank["spearman_length_count"],
+        longest_one_shot_share=tenth.get("one_shot_share"),
+        longest_request_share=tenth.get("requests_share"),
+        longest_system_keys=int(tenth["holds_system_key"]) if tenth else None,
+        length_checks=_length_checks(scene, tallies, bills, assumption),
+        online=tuple(_contrast(row, lru, row["interval"], scene, bills) for row in online if lru and row is not lru),
+    )
+
+
+def _matches(row: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    return all(row[name] == value for name, value in wanted.items())
+
+
+def _candidate(policy: str) -> bool:
+    return policy in REGISTRY and REGISTRY[policy].candidate
+
+
+def _tally(tallies: Sequence[Tally], policy: str, capacity: int, assumption: str) -> Tally | None:
+    wanted = (policy, capacity, assumption)
+    return next((t for t in tallies if (t.policy, t.capacity_tokens, t.setting.name) == wanted), None)
+
+
+def _turn_evidence(measures: Measures) -> dict[str, Any]:
+    """Session types and the fits of their gaps (row 5)."""
+    fits = [
+        row
+        for row in measures.inter_turn
+        if row["clock"] == "start_to_start" and row["session_type"] not in (None, "all")
+    ]
+    typed = [row for row in fits if row["trigger"] in (None, "all")]
+    distances = [row["ks"] for row in typed if row["ks"] is not None]
+    best = [min(row["aic"], key=row["aic"].get) == "lognormal" for row in typed if row.get("aic")]
+    return {
+        "second_session_type_share": measures.second_session_type_share,
+        "multi_turn_share": measures.multi_turn_share,
+        "fewest_gaps": min((row["n"] for row in typed), default=None),
+        "worst_gap_ks": max(distances, default=None),
+        "log_normal_best": all(best) if best else None,
+        "type_reuse_factor": measures.token_types.get("spread"),
+    }
+
+
+def _scan_evidence(measures: Measures, lru: Tally | None) -> dict[str, Any]:
+    """The worst hour of one-shot tokens, and LRU's fall in the hour after it against its other hours (row 7)."""
+    hours = measures.every_scan_hour
+    worst = max(hours, key=lambda hour: hour["share"], default=None)
+    share = worst["share"] if worst else measures.scans["max_share"]
+    if worst is None or lru is None:
+        return {"scan_token_share": share, "scan_lru_loss": None}
+    found = lru.by_hour.sum(axis=1)
+    hit, total = found[:, FIELDS.index("hit_tokens")], found[:, FIELDS.index("input_tokens")]
+    after = worst["hour_index"] + 1
+    flagged = {hour["hour_index"] for hour in measures.scans["hours"]} | {worst["hour_index"]}
+    usual = np.ones(len(total), dtype=bool)
+    usual[[i for hour in flagged for i in (hour, hour + 1) if i < len(total)]] = False
+    if after >= len(total) or not total[after] or not total[usual].sum():
+        return {"scan_token_share": share, "scan_lru_loss": None}
+    loss = hit[usual].sum() / total[usual].sum() - hit[after] / total[after]
+    return {"scan_token_share": share, "scan_lru_loss": float(loss)}
+
+
+def _contrast(
+    row: Mapping[str, Any], base: Mapping[str, Any], interval: Mapping[str, Any] | None, scene: Scene, bills: Billing
+) -> Contrast:
+    """One policy against another from their replay rows and the interval of their difference."""
+    measure = HITS if scene.tier_mode == "engine" else COST
+    priced = bills.rates is not None and row["cost_per_request"] is not None
+    change = None
+    if row["hit_token_ratio"] is not None and base["hit_token_ratio"] is not None:
+        change = row["hit_token_ratio"] - base["hit_token_ratio"]
+    return Contrast(
+        policy=row["policy"],
+        baseline=base["policy"],
+        interval=from_dict((interval or {}).get(measure)),
+        measure=measure,
+        currency=bills.rates.currency if priced and bills.rates else None,
+        capacity_tokens=row["capacity_tokens"],
+        hit_ratio_change=change,
+        m_eq_now=base["m_eq"],
+        m_eq_proposed=row["m_eq"],
+        requests=row["requests"],
+        input_tokens=row["input_tokens"],
+        title=REGISTRY[row["policy"]].title,
+    )
+
+
+def _length_checks(scene: Scene, tallies: Sequence[Tally], bills: Billing, assumption: str) -> tuple[Contrast, ...]:
+    """Length against LRU and decayed LFU at every budget (row 8)."""
+    checks = []
+    for capacity in scene.capacities:
+        cell = [t for t in tallies if t.capacity_tokens == capacity and t.setting.name == assumption]
+        priced = [(tally, bills.bill(tally, WINDOW)) for tally in cell]
+        rows = {tally.policy: _brief(tally, bill) for tally, bill in priced}
+        if "length" not in rows:
+            continue
+        for rival in (name for name in LENGTH_RIVALS if name in rows):
+            told = dict(zip(rows, differences_from(priced, bills, WINDOW, rival), strict=True))
+            checks.append(_contrast(rows["length"], rows[rival], told["length"], scene, bills))
+    return tuple(checks)
+
+
+def _brief(tally: Tally, bill: Any) -> dict[str, Any]:
+    total = tally.total(WINDOW)
+    ratio = total["hit_tokens"] / total["input_tokens"] if total["input_tokens"] else None
+    return {
+        "policy": tally.policy, "capacity_tokens": tally.capacity_tokens, "hit_token_ratio": ratio, "m_eq": bill.m_eq,
+        "cost_per_request": bill.cost_per_request, "requests": total["requests"], "input_tokens": total["input_tokens"],
+    }  # fmt: skip

@@ -1,0 +1,311 @@
+"""The results dict: every key of results.json, composed from the finished steps as plain values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import kit
+from kit import billing, providers
+from kit.analysis.evidence import WINDOW
+from kit.analysis.lookup import at
+from kit.analysis.measures import Measures
+from kit.analysis.parameters import Parameters
+from kit.analysis.rows import Billing
+from kit.analysis.scene import ACTUAL, Scene
+from kit.decide import Decision
+from kit.log import Log
+from kit.policies import REGISTRY
+from kit.prices import rate_sums
+from kit.replay import Bound, Setting, Tally
+from kit.replay.loop import FIELDS
+
+SCHEMA = "1"
+CURVE_POINTS = 160
+CLASSES = ("read_tokens", "write_tokens", "write_long_tokens", "uncached_tokens")
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Everything the finished steps left behind."""
+
+    log: Log
+    parameters: Parameters
+    scene: Scene
+    measures: Measures
+    rows: list[dict[str, Any]]
+    tallies: list[Tally]
+    limitless: dict[str, Tally]
+    best: list[Bound]
+    curve: tuple[NDArray[np.int64], NDArray[np.int64]]
+    bills: Billing
+    decision: Decision
+    command: str | None
+
+    def tally(self, policy: str, assumption: str = "neutral") -> Tally | None:
+        """A policy's replay at the budget under study."""
+        wanted = (policy, self.scene.actual, assumption)
+        return next((t for t in self.tallies if (t.policy, t.capacity_tokens, t.setting.name) == wanted), None)
+
+
+def compose(made: Parts) -> dict[str, Any]:
+    """The content of results.json, in the order of the contract."""
+    lru = made.tally("lru")
+    lru_bill = made.bills.bill(lru, WINDOW) if lru else None
+    return {
+        "schema": SCHEMA,
+        "kit_version": kit.__version__,
+        "log": _log(made.log),
+        "parameters": made.parameters.as_dict(),
+        "settings": _settings(made),
+        "concentration": made.measures.concentration,
+        "rotation": made.measures.rotation,
+        "value_rank": made.measures.value_rank,
+        "token_types": made.measures.token_types,
+        "scans": made.measures.scans,
+        "reuse_gaps": made.measures.gaps,
+        "inter_turn": made.measures.inter_turn,
+        "bounds": _bounds(made),
+        "lru_curve": _curve(made),
+        "policies": [_policy(name) for name in made.parameters.policy_names],
+        "replay": made.rows,
+        "provider": _provider(made),
+        "money": _money(made, lru_bill),
+        "bill": _bill_lines(made),
+        "miss_cost": lru_bill.missed_cost if lru_bill else None,
+        "days": _days(made, lru) if lru else [],
+        "decision": made.decision.as_dict(),
+        "footer": {"command": made.command, "kit_version": kit.__version__},
+    }
+
+
+def _log(log: Log) -> dict[str, Any]:
+    facts = log.facts
+    return {
+        "sha256": facts.sha256,
+        "format": facts.format,
+        "files": [str(file).replace("\\", "/").rsplit("/", 1)[-1] for file in facts.files],
+        "rows": facts.rows,
+        "kept": facts.kept,
+        "rejected": dict(facts.rejected),
+        "start": facts.start,
+        "end": facts.end,
+        "days": facts.days,
+        "requests": facts.requests,
+        "sessions": facts.sessions if facts.has_sessions else None,
+        "chains": facts.chains,
+        "keys": facts.keys,
+        "identity": facts.identity,
+        "has_clock": facts.has_clock,
+        "output_is_placeholder": facts.output_is_placeholder,
+        "missing": list(facts.missing),
+        "cannot_tell": list(facts.cannot_tell),
+        "warnings": list(facts.warnings),
+        "derived": list(facts.derived),
+    }
+
+
+def _settings(made: Parts) -> dict[str, Any]:
+    scene = made.scene
+    return {
+        "tier_mode": scene.tier_mode,
+        "block_tokens": scene.paths.block_tokens,
+        "capacity_tokens": scene.actual,
+        "capacity_origin": scene.capacity_origin,
+        "ttl_seconds": scene.neutral.ttl_seconds,
+        "minimum_tokens": scene.neutral.minimum_tokens,
+        "write_class": scene.write_class,
+        "provider_rule": scene.rule.id,
+        "bootstrap_blocks": scene.paths.n_blocks,
+        "block_basis": scene.paths.block_basis,
+        "warm_basis": scene.paths.warm_basis,
+        "decision_window": WINDOW,
+        "decision_assumption": "neutral",
+        "key_cut": made.measures.concentration.get("cut"),
+        "reuse_gap_share_over_ttl": made.measures.gaps["longer_token_share"],
+        "assumption_settings": [_setting(setting) for setting in scene.settings],
+        "assumptions": list(scene.assumptions),
+    }
+
+
+def _setting(setting: Setting) -> dict[str, Any]:
+    return {
+        "name": setting.name,
+        "ttl_seconds": setting.ttl_seconds,
+        "loss": setting.loss,
+        "visible_after_seconds": setting.visible_after_seconds,
+        "minimum_tokens": setting.minimum_tokens,
+    }
+
+
+def _share(part: float, whole: float) -> float | None:
+    return part / whole if whole else None
+
+
+def _bounds(made: Parts) -> dict[str, Any]:
+    """The cache without limit (neutral, and under the other settings) and the best possible at each budget."""
+    limitless = {name: tally.total(WINDOW) for name, tally in made.limitless.items()}
+    plain = {
+        name: {
+            "hits": total["hits"],
+            "hit_tokens": total["hit_tokens"],
+            "hit_token_ratio": _share(total["hit_tokens"], total["input_tokens"]),
+        }
+        for name, total in limitless.items()
+    }
+    return {
+        "ceiling": plain["neutral"],
+        "ceiling_by_assumption": plain,
+        "optimal": [
+            {
+                "capacity_tokens": bound.capacity_tokens,
+                "hit_tokens": bound.hit_tokens,
+                "hit_token_ratio": bound.hit_token_ratio,
+                "exact": bound.exact,
+                "method": bound.method,
+            }
+            for bound in made.best
+        ],
+    }
+
+
+def _curve(made: Parts) -> list[dict[str, Any]]:
+    """LRU at every budget, thinned to a few points evenly spread on a logarithmic axis; the last is the ceiling."""
+    total = int(made.scene.paths.input_tokens.sum())
+    capacity, hit = made.curve
+    known = np.flatnonzero(capacity > 0)
+    if not known.size:
+        return []
+    steps = np.geomspace(1, known.size, CURVE_POINTS).round().astype(np.int64) - 1
+    return [
+        {
+            "capacity_tokens": int(capacity[at]),
+            "hit_tokens": int(hit[at]),
+            "hit_token_ratio": _share(int(hit[at]), total),
+        }
+        for at in known[np.unique(steps)]
+    ]
+
+
+def _policy(name: str) -> dict[str, Any]:
+    policy = REGISTRY[name]
+    return {
+        "name": name,
+        "title": policy.title,
+        "source": policy.source,
+        "parameters": dict(policy.parameters),
+        "candidate": policy.candidate,
+    }
+
+
+def _provider(made: Parts) -> dict[str, Any]:
+    """What the provider reported beside what the replay of a cache without limit says, class by class."""
+    rates = made.scene.rates
+    told = providers.reported(made.log, rates)
+    limitless = made.bills.bill(made.limitless["neutral"], WINDOW)
+    simulated = {name: getattr(limitless, name) for name in CLASSES}
+    simulated |= {"output_tokens": None, "cost": limitless.cost, "currency": limitless.currency}
+    simulated["priced_token_share"] = limitless.priced_token_share
+    return {"reported": told, "simulated": simulated, "ttl_observed": []}
+
+
+def _money(made: Parts, lru_bill: billing.Bill | None) -> dict[str, Any]:
+    rates = made.scene.rates
+    if rates is None:
+        empty = ("currency", "label", "price_version", "lock_date", "priced_token_share", "output_cost")
+        return {**dict.fromkeys(empty), "rates": [], "warnings": []}
+    return {
+        "currency": rates.currency,
+        "label": rates.label,
+        "price_version": rates.price_version,
+        "lock_date": rates.lock_date,
+        "priced_token_share": rates.priced_token_share,
+        "avoidable_cost": lru_bill.avoidable_cost if lru_bill else None,
+        "output_cost": _output_cost(made),
+        "rates": rates.as_rows(),
+        "warnings": list(rates.warnings),
+    }
+
+
+def _output_cost(made: Parts) -> float | None:
+    """What the answers cost; None where output tokens are placeholders, absent, or have no price."""
+    rates = made.scene.rates
+    if rates is None or made.log.facts.output_is_placeholder:
+        return None
+    sums = rate_sums(made.log.con, rates.rate_of_request, "sum(q.output_tokens)::BIGINT as tokens")
+    priced = [(row["tokens"], rates.rows[row["rate_id"]].output) for row in sums if row["tokens"]]
+    if not priced or any(price is None for _, price in priced):
+        return None
+    return sum(tokens * (price or 0.0) for tokens, price in priced) / 1e6
+
+
+def _bill_lines(made: Parts) -> list[dict[str, Any]]:
+    """Tokens and money by class at the budget, for every policy (neutral, all requests)."""
+    lines = []
+    for policy in made.parameters.policy_names:
+        tally, row = (
+            made.tally(policy),
+            at(made.rows, policy=policy, capacity_label=ACTUAL, assumption="neutral", window=WINDOW),
+        )
+        if tally is None or row is None:
+            continue
+        cost = _cost_by_class(made, tally)
+        lines += [
+            {"policy": policy, "token_class": name, "tokens": row[name], "cost": cost.get(name)} for name in CLASSES
+        ]
+    return lines
+
+
+def _cost_by_class(made: Parts, tally: Tally) -> dict[str, float | None]:
+    """Money per class; a class is None where any of its tokens has no price."""
+    rates = made.scene.rates
+    if rates is None:
+        return {}
+    counts = tally.by_block.sum(axis=(0, 2))
+    long = made.scene.write_class == "long"
+    written = "write_long_tokens" if long else "write_tokens"
+    mirror = made.scene.tier_mode == "mirror"
+    cost: dict[str, float | None] = {"write_tokens": 0.0, "write_long_tokens": 0.0}
+    for name, field, price in (
+        ("read_tokens", "hit_tokens", lambda rate: rate.read if mirror else 0.0),
+        (
+            written,
+            "write_tokens",
+            lambda rate: (rate.write_long if long else rate.write_short) if mirror else rate.input,
+        ),
+        ("uncached_tokens", "uncached_tokens", lambda rate: rate.input),
+    ):
+        tokens = counts[:, FIELDS.index(field)].tolist()
+        pairs = [(n, price(rate)) for n, rate in zip(tokens, rates.rows, strict=True) if n]
+        cost[name] = None if any(p is None for _, p in pairs) else sum(n * (p or 0.0) for n, p in pairs) / 1e6
+    return cost
+
+
+def _days(made: Parts, lru: Tally) -> list[dict[str, Any]]:
+    """Per UTC day: requests, input tokens and what LRU finds cached at the budget."""
+    first_hour = int(made.scene.paths.ts_us[0]) // 3_600_000_000 if made.scene.paths.requests else 0
+    by_hour = lru.by_hour.sum(axis=1)
+    days: dict[int, dict[str, int]] = {}
+    for hour, counts in enumerate(by_hour.tolist()):
+        day = days.setdefault((first_hour + hour) // 24, dict.fromkeys(("requests", "input_tokens", "hit_tokens"), 0))
+        for name in day:
+            day[name] += counts[FIELDS.index(name)]
+    return [
+        {
+            "day": _date(day),
+            "requests": found["requests"],
+            "input_tokens": found["input_tokens"],
+            "hit_tokens_lru": found["hit_tokens"],
+            "hit_token_ratio_lru": _share(found["hit_tokens"], found["input_tokens"]),
+        }
+        for day, found in days.items()
+    ]
+
+
+def _date(days_since_epoch: int) -> str:
+    from datetime import date, timedelta
+
+    return (date(1970, 1, 1) + timedelta(days=days_since_epoch)).isoformat()

@@ -1,0 +1,119 @@
+"""Rows of `replay[]`: counts of one replay, its bill, and its difference against LRU with an interval."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kit import billing, intervals
+from kit.prices import Rates
+from kit.replay import Tally
+
+WINDOWS = ("cold", "warm")
+CAUSES = ("cold", "evicted", "expired", "lost", "below_minimum", "in_flight", "oversize")
+BASE_POLICY = "lru"
+
+
+@dataclass(frozen=True)
+class Billing:
+    """How a replay is billed: rates (None: no money), tier mode, write class, bootstrap replicates and seed."""
+
+    rates: Rates | None
+    tier_mode: str
+    write_class: str
+    replicates: int
+    seed: int
+
+    def bill(self, tally: Tally, window: str) -> billing.Bill:
+        """The bill of one replay in one window."""
+        return billing.bill(tally, self.rates, self.tier_mode, self.write_class, window)
+
+
+def replay_rows(tallies: Sequence[Tally], labels: dict[int, str], bills: Billing) -> list[dict[str, Any]]:
+    """One row per replay and window, in the order of the tallies; intervals are against LRU of the same cell."""
+    rows: list[dict[str, Any]] = []
+    for window in WINDOWS:
+        for cell in _cells(tallies):
+            priced = [(tally, bills.bill(tally, window)) for tally in cell]
+            differences = differences_from(priced, bills, window)
+            rows += [
+                _row(tally, bill, window, labels[tally.capacity_tokens]) | {"interval": difference}
+                for (tally, bill), difference in zip(priced, differences, strict=True)
+            ]
+    return rows
+
+
+def _cells(tallies: Iterable[Tally]) -> list[list[Tally]]:
+    """Tallies of one setting and capacity together: what a paired comparison may compare."""
+    cells: dict[tuple[str, int], list[Tally]] = {}
+    for tally in tallies:
+        cells.setdefault((tally.setting.name, tally.capacity_tokens), []).append(tally)
+    return list(cells.values())
+
+
+def _row(tally: Tally, bill: billing.Bill, window: str, label: str) -> dict[str, Any]:
+    total = tally.total(window)
+    return {
+        "policy": tally.policy,
+        "capacity_tokens": tally.capacity_tokens,
+        "capacity_label": label,
+        "assumption": tally.setting.name,
+        "window": window,
+        "ttl_seconds": tally.setting.ttl_seconds,
+        "requests": total["requests"],
+        "hits": total["hits"],
+        "input_tokens": total["input_tokens"],
+        "hit_tokens": total["hit_tokens"],
+        "hit_token_ratio": total["hit_tokens"] / total["input_tokens"] if total["input_tokens"] else None,
+        "missed": {cause: total[f"missed_{cause}"] for cause in CAUSES},
+        "read_tokens": bill.read_tokens,
+        "write_tokens": bill.write_tokens,
+        "write_long_tokens": bill.write_long_tokens,
+        "uncached_tokens": bill.uncached_tokens,
+        "evictions": total["evictions"],
+        "evicted_unused_tokens": total["evicted_unused_tokens"],
+        "cost": bill.cost,
+        "cost_per_request": bill.cost_per_request,
+        "m_raw": bill.m_raw,
+        "m_eq": bill.m_eq,
+    }
+
+
+def differences_from(
+    priced: Sequence[tuple[Tally, billing.Bill]], bills: Billing, window: str, base_policy: str = BASE_POLICY
+) -> list[dict[str, Any] | None]:
+    """Per replay of one cell: intervals of its hit-token ratio, cost per request and M_eq minus the base policy's.
+
+    A measure that cannot be told is None; the whole is None where the base policy was not replayed.
+    """
+    base = next((i for i, (tally, _) in enumerate(priced) if tally.policy == base_policy), None)
+    if base is None:
+        return [None] * len(priced)
+    counts = {name: np.stack([t.blocks(name, window).sum(axis=0) for t, _ in priced])
+              for name in ("hits", "hit_tokens", "input_tokens")}  # fmt: skip
+    requests = np.stack([bill.requests_by_block for _, bill in priced])
+    money = _stacked([bill.cost_by_block for _, bill in priced])
+    equal = _stacked([bill.equivalents_by_block for _, bill in priced])
+    columns = {
+        "hit_token_ratio": (counts["hit_tokens"], counts["input_tokens"]),
+        "cost_per_request": (money if money is not None else equal, requests),
+        "m_eq": (equal, counts["hits"]),
+    }
+    if bills.tier_mode == "engine":
+        columns["cost_per_request"] = (None, requests)
+    told = {name: _told(num, den, base, bills) for name, (num, den) in columns.items()}
+    return [{name: intervals_[row] for name, intervals_ in told.items()} for row in range(len(priced))]
+
+
+def _told(num: Any, den: Any, base: int, bills: Billing) -> list[dict[str, Any] | None]:
+    if num is None:
+        return [None] * len(den)
+    found = intervals.paired_ratios(num, den, base, bills.replicates, bills.seed)
+    return [interval.as_dict() if interval else None for interval in found]
+
+
+def _stacked(columns: list[Any]) -> Any:
+    return None if any(column is None for column in columns) else np.stack(columns)

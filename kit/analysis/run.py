@@ -1,0 +1,142 @@
+"""One analysis from log to verdict: every step in order, each result stored, nothing computed twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from kit import decide
+from kit.analysis import results as composed
+from kit.analysis.evidence import gather
+from kit.analysis.measures import measure
+from kit.analysis.parameters import Parameters
+from kit.analysis.rows import replay_rows
+from kit.analysis.scene import Scene, set_the_scene
+from kit.analysis.store import LOG_DB, RESULTS_JSON, Analysis, analysis_key, clean, tables_of, to_json, write_tables
+from kit.log import Log, connect, load, open_log
+from kit.log.sources import resolve
+from kit.policies import named
+from kit.replay import Tally, ceiling, lru_curve, optimal, replay_grid
+
+Step = Callable[[str], None]
+
+
+def quiet(step: str) -> None:
+    """No progress shown."""
+
+
+def read_log(sources: Sequence[str] | str, parameters: Parameters, db_path: Path | None) -> Log:
+    """The log, loaded into a DuckDB file (in memory for None) with the user's format and column map."""
+    for name in parameters.policy_names:
+        named(name)
+    log = load(sources, db_path, format=parameters.format, column_map=dict(parameters.column_map) or None)
+    named_by_user = {c: v for c, v in (("provider", parameters.provider), ("model", parameters.model)) if v is not None}
+    if not named_by_user:
+        return log
+    with writable(log) as con:
+        for column, value in named_by_user.items():
+            con.execute(f"update request set {column} = $1", [value])
+    return log if db_path is None else open_log(db_path)
+
+
+@contextmanager
+def writable(log: Log) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection that may write to a loaded log; a log in a file is closed first (reading it locks writers out)."""
+    if log.db_path is None:
+        yield log.con
+        return
+    log.con.close()
+    con = connect(str(log.db_path))
+    try:
+        yield con
+        con.execute("CHECKPOINT")
+    finally:
+        con.close()
+
+
+def replay_all(scene: Scene, parameters: Parameters, progress: Step) -> list[Tally]:
+    """Every policy at every budget under every setting."""
+    progress("replay")
+    return replay_grid(scene.paths, list(parameters.policy_names), list(scene.capacities), list(scene.settings))
+
+
+def analyse(
+    sources: Sequence[str] | str,
+    parameters: Parameters,
+    out_dir: Path,
+    *,
+    command: str | None = None,
+    progress: Step = quiet,
+) -> Analysis:
+    """Run every step and leave log.duckdb, results.json and one CSV per table in `out_dir`; the results come back.
+
+    Raises LogError, ParameterError or ValueError, each one line, where the log or a parameter cannot be used.
+    """
+    progress("reading the log")
+    key = analysis_key(resolve(sources), parameters)
+    log = read_log(sources, parameters, out_dir / LOG_DB)
+    try:
+        results = run_steps(log, parameters, command, progress)
+        progress("storing")
+        with writable(log) as con:
+            write_tables(con, results, key)
+    finally:
+        log.con.close()
+    (out_dir / RESULTS_JSON).write_text(to_json(results))
+    for name, rows in tables_of(results).items():
+        rows.write_csv(out_dir / f"{name}.csv")
+    return open_finished(out_dir, results)
+
+
+def open_finished(folder: Path, results: dict[str, Any]) -> Analysis:
+    """A finished analysis with its DuckDB file opened read only."""
+    return Analysis(results=results, con=connect(str(folder / LOG_DB), read_only=True), folder=folder)
+
+
+def run_steps(log: Log, parameters: Parameters, command: str | None, progress: Step = quiet) -> dict[str, Any]:
+    """The results of a loaded log as plain values (the content of results.json)."""
+    scene = set_the_scene(log, parameters, progress=progress)
+    tallies = replay_all(scene, parameters, progress)
+    progress("bounds")
+    limitless = {setting.name: ceiling(scene.paths, setting) for setting in scene.settings}
+    rules = (scene.neutral.ttl_seconds, scene.neutral.minimum_tokens)
+    best = [optimal(scene.paths, capacity, *rules) for capacity in scene.capacities]
+    curve = lru_curve(scene.paths, *rules)
+    progress("bills and intervals")
+    bills = scene.billing(parameters)
+    rows = replay_rows(tallies, scene.capacities, bills)
+    measures = measure(log, scene, parameters, progress)
+    progress("decision")
+    evidence = {
+        name: gather(log, scene, measures, rows, tallies, bills, name, limitless[name])
+        for name in ("neutral", "pessimistic")
+    }
+    decision = decide.decide(
+        evidence["neutral"],
+        thresholds=dict(parameters.thresholds),
+        waive_row_0=parameters.waive_row_0,
+        counters_trustworthy=parameters.counters_trustworthy,
+        pessimistic=evidence["pessimistic"],
+    )
+    made = composed.Parts(
+        log, parameters, scene, measures, rows, tallies, limitless, best, curve, bills, decision, command
+    )
+    return clean(composed.compose(made))
+
+
+def only_replay(
+    sources: Sequence[str] | str, parameters: Parameters, capacities: list[int] | None, progress: Step = quiet
+) -> list[dict[str, Any]]:
+    """Rows of `replay[]` without the rest of the analysis; the log is read into memory."""
+    progress("reading the log")
+    log = read_log(sources, parameters, None)
+    try:
+        scene = set_the_scene(log, parameters, capacities, progress)
+        tallies = replay_all(scene, parameters, progress)
+        return clean(replay_rows(tallies, scene.capacities, scene.billing(parameters)))
+    finally:
+        log.con.close()

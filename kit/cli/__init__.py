@@ -1,0 +1,52 @@
+"""The command line: `python -m kit COMMAND`; report and batch make reports, the other commands answer one question.
+
+Exit codes: 0 done, 1 the work failed (one line on stderr, the traceback with --debug), 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Any
+
+from kit.analysis.parameters import ParameterError
+from kit.cli.arguments import UsageError, parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    debug = "--debug" in arguments
+    try:
+        chosen = parser().parse_args(arguments)
+        return _run(chosen)
+    except (UsageError, ParameterError) as error:
+        return _failed(error, debug, 2)
+    except KeyboardInterrupt:
+        print("kit: interrupted; nothing half-made was left behind", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        return _failed(error, debug, 1)
+
+
+def _run(chosen: Any) -> int:
+    from kit.cli import batch, commands, reporting
+
+    made = {"report": reporting.command, "batch": batch.command}
+    handler = made.get(chosen.command) or getattr(commands, chosen.command)
+    code: int = handler(chosen)
+    return code
+
+
+def _failed(error: Exception, debug: bool, code: int) -> int:
+    if debug:
+        traceback.print_exc()
+    text = " ".join(str(error).split()) or type(error).__name__
+    known = isinstance(error, ValueError | OSError | RuntimeError)
+    print(f"kit: {text}" if known else f"kit: {type(error).__name__}: {text}", file=sys.stderr)
+    return code

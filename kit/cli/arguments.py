@@ -1,0 +1,146 @@
+"""The command line as data: every command, its arguments and their help texts."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from typing import NoReturn
+
+LOG_HELP = "log file, folder or glob (Parquet, CSV or JSON lines, also gz and zst)"
+
+
+class UsageError(ValueError):
+    """The command line itself is wrong: exit code 2."""
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse with errors of one line that say where help is."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise UsageError with the message and the help command."""
+        raise UsageError(f"{message}; see {self.prog} --help")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of `python -m kit`; the chosen command's name is in `command`."""
+    root = Parser(
+        prog="python -m kit",
+        description="Which eviction policy should this prefix cache run, and what is that worth?",
+        epilog="Exit codes: 0 done, 1 the work failed, 2 wrong usage.",
+    )
+    root.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    commands = root.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
+    _report(commands)
+    _batch(commands)
+    _inspect(commands)
+    _replay(commands)
+    _compare(commands)
+    _hash(commands)
+    for name, text in (
+        ("policies", "the eviction policies and where each comes from"),
+        ("formats", "the log layouts that are recognised"),
+        ("prices", "the built-in price table, in currency per million tokens"),
+    ):
+        _common(commands.add_parser(name, help=text, description=text), as_json=True)
+    _sample(commands)
+    return root
+
+
+def _report(commands: argparse._SubParsersAction) -> None:
+    p = commands.add_parser("report", help="one log -> a report to share", description="One log -> DIR/<log name>/.")
+    _log(p)
+    p.add_argument("--out", default="reports", metavar="DIR", help="folder of the reports (default: reports)")
+    p.add_argument("--name", default=None, metavar="NAME", help="name of the report's folder (default: the log's name)")
+    p.add_argument("--for", dest="reading", choices=("finance", "infra", "both"), default="both", help="who reads it")
+    _settings(p)
+    _common(p, as_json=True)
+
+
+def _batch(commands: argparse._SubParsersAction) -> None:
+    p = commands.add_parser("batch", help="one report per log, and an index", description="One report per log.")
+    _log(p)
+    p.add_argument("--out", default="reports", metavar="DIR", help="folder of the reports (default: reports)")
+    p.add_argument("--jobs", type=_positive, default=None, metavar="N", help="reports made at the same time")
+    p.add_argument("--for", dest="reading", choices=("finance", "infra", "both"), default="both", help="who reads it")
+    p.add_argument("--redo", action="store_true", help="make reports again that are finished and current")
+    _settings(p)
+    _common(p, as_json=True)
+
+
+def _inspect(commands: argparse._SubParsersAction) -> None:
+    text = "what is this log, and what can it tell"
+    p = commands.add_parser("inspect", help=text, description=text)
+    _log(p)
+    p.add_argument("--format", default=None, metavar="NAME", help="read it as this format")
+    p.add_argument("--map", action="append", default=[], metavar="CANONICAL=COLUMN", help="which column holds what")
+    _common(p, as_json=True)
+
+
+def _replay(commands: argparse._SubParsersAction) -> None:
+    text = "policies x capacities, as rows"
+    p = commands.add_parser("replay", help=text, description=text)
+    _log(p)
+    p.add_argument("--policies", default=None, metavar="A,B", help="policies to replay")
+    p.add_argument("--capacities", default=None, metavar="TOKENS,TOKENS", help="budgets in tokens")
+    _settings(p)
+    _common(p, as_json=True)
+
+
+def _compare(commands: argparse._SubParsersAction) -> None:
+    text = "two logs or two results: accept, revert or inconclusive"
+    p = commands.add_parser("compare", help=text, description=text)
+    p.add_argument("before", metavar="BEFORE", help="log (or report folder) before the change")
+    p.add_argument("after", metavar="AFTER", help="log (or report folder) after the change")
+    _settings(p)
+    _common(p, as_json=True)
+
+
+def _hash(commands: argparse._SubParsersAction) -> None:
+    text = "raw prompts -> a hashed log that can be shared"
+    p = commands.add_parser("hash", help=text, description=text)
+    p.add_argument("dump", metavar="DUMP", help="JSON lines with the raw prompts")
+    p.add_argument("out", metavar="OUT", help="the hashed log to write (.parquet)")
+    _common(p)
+
+
+def _sample(commands: argparse._SubParsersAction) -> None:
+    text = "write a seeded week of requests with known answers"
+    p = commands.add_parser("sample", help=text, description=text)
+    p.add_argument("out", metavar="OUT", help="file to write; its suffix is the format (.parquet .csv .jsonl, + .gz)")
+    p.add_argument("--seed", type=int, default=1, metavar="N", help="seed of every draw (default: 1)")
+    p.add_argument("--requests", type=_positive, default=None, metavar="N", help="about how many requests")
+    _common(p)
+
+
+def _log(p: argparse.ArgumentParser) -> None:
+    p.add_argument("log", nargs="+", metavar="LOG", help=LOG_HELP)
+
+
+def _settings(p: argparse.ArgumentParser) -> None:
+    p.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a parameter or threshold")
+    p.add_argument("--map", action="append", default=[], metavar="CANONICAL=COLUMN", help="which column holds what")
+    p.add_argument("--format", default=None, metavar="NAME", help="read the log as this format")
+
+
+def _common(p: argparse.ArgumentParser, as_json: bool = False) -> None:
+    if as_json:
+        p.add_argument("--json", action="store_true", help="print JSON on stdout, nothing else")
+    p.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help="show the traceback of an error")
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be 1 or more, got {value}")
+    return value
+
+
+def pairs(texts: Iterable[str], option: str) -> dict[str, str]:
+    """`a=b` texts of a repeatable option as a dict; UsageError where one is not a pair."""
+    out: dict[str, str] = {}
+    for text in texts:
+        left, equals, right = text.partition("=")
+        if not (equals and left.strip() and right.strip()):
+            raise UsageError(f"{option} takes canonical=column, got {text!r}")
+        out[left.strip()] = right.strip()
+    return out

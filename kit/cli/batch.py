@@ -1,0 +1,197 @@
+"""`python -m kit batch`: one report per log, N at a time, an index of all, and nothing lost when one log fails.
+
+Every report is made by a process of its own, so a log that exhausts memory or crashes stops only itself. A log whose
+report is finished and still current (same files, parameters and kit) is not made again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import glob
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from kit.analysis.folders import ENDINGS, log_name
+from kit.analysis.parameters import Parameters, from_settings
+from kit.analysis.store import REPORT_HTML, RESULTS_JSON, analysis_key, stored
+from kit.cli.arguments import UsageError, pairs
+
+GIB_PER_REPORT = 1.5
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one log ended: status made | kept | failed, its report (relative to the index) or the reason it has none."""
+
+    name: str
+    log: str
+    status: str
+    seconds: float | None = None
+    report: str | None = None
+    reason: str | None = None
+    rule: int | None = None
+    policy: str | None = None
+    sentence: str | None = None
+    saving_per_month: dict[str, Any] | None = None
+
+
+def command(chosen: argparse.Namespace) -> int:
+    """Make every report, write index.html and batch.json; exit code 1 if any log failed."""
+    parameters = from_settings(chosen.set, pairs(chosen.map, "--map"), chosen.format)
+    out = Path(chosen.out)
+    out.mkdir(parents=True, exist_ok=True)
+    logs = named_logs(chosen.log)
+    jobs = chosen.jobs or default_jobs()
+    outcomes = _all(logs, out, chosen, parameters, jobs)
+    _write(out, outcomes)
+    failed = sum(outcome.status == "failed" for outcome in outcomes)
+    if chosen.json:
+        print(json.dumps([asdict(outcome) for outcome in outcomes], ensure_ascii=False))
+    else:
+        print("\n".join(_lines(outcomes)))
+        print(f"index          {out / 'index.html'}")
+    return 1 if failed else 0
+
+
+def default_jobs() -> int:
+    """Reports at the same time: one per core, as many as memory holds."""
+    gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return max(1, min(os.cpu_count() or 1, int(gib / GIB_PER_REPORT)))
+
+
+def named_logs(arguments: Sequence[str]) -> dict[str, str]:
+    """Report name -> log file: files as given, globs and folders spelt out; equal names are told apart by a number."""
+    files: list[str] = []
+    for argument in arguments:
+        path = Path(argument)
+        if path.is_dir():
+            files += sorted(str(p) for p in path.iterdir() if p.is_file() and p.name.endswith(ENDINGS))
+        elif path.exists() or not glob.has_magic(argument):
+            files.append(argument)
+        else:
+            files += sorted(glob.glob(argument, recursive=True))
+    if not files:
+        raise UsageError(f"no log files in {' '.join(arguments)}; give files, folders or globs of {', '.join(ENDINGS)}")
+    names: dict[str, str] = {}
+    for file in dict.fromkeys(files):
+        name, number = log_name([file]), 2
+        while name in names:
+            name, number = f"{log_name([file])}-{number}", number + 1
+        names[name] = file
+    return names
+
+
+def _all(
+    logs: dict[str, str], out: Path, chosen: argparse.Namespace, parameters: Parameters, jobs: int
+) -> list[Outcome]:
+    from tqdm import tqdm
+
+    outcomes: dict[str, Outcome] = {}
+    running: list[subprocess.Popen[str]] = []
+    bar = tqdm(total=len(logs), unit="log", file=sys.stderr, disable=chosen.json or not sys.stderr.isatty())
+    pool = ThreadPoolExecutor(jobs)
+    try:
+        tasks = [pool.submit(_one, name, log, out, chosen, parameters, running) for name, log in logs.items()]
+        for task in as_completed(tasks):
+            outcome = task.result()
+            outcomes[outcome.name] = outcome
+            bar.update(1)
+            if bar.disable and not chosen.json:
+                print(f"{outcome.status:7} {outcome.name}", file=sys.stderr, flush=True)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in running:
+            if process.poll() is None:
+                process.terminate()
+        pool.shutdown(wait=True)
+        bar.close()
+    return [outcomes[name] for name in logs]
+
+
+def _one(
+    name: str,
+    log: str,
+    out: Path,
+    chosen: argparse.Namespace,
+    parameters: Parameters,
+    running: list[subprocess.Popen[str]],
+) -> Outcome:
+    began = time.perf_counter()
+    if not chosen.redo and is_current(out / name, log, parameters):
+        return _finished(name, log, out, "kept", None)
+    process = subprocess.Popen(
+        _report_command(name, log, out, chosen), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    running.append(process)
+    _, errors = process.communicate()
+    seconds = round(time.perf_counter() - began, 1)
+    if process.returncode:
+        reason = (errors.strip().splitlines() or [f"the report ended with code {process.returncode}"])[-1]
+        return Outcome(name, log, "failed", seconds, reason=reason.removeprefix("kit: "))
+    return _finished(name, log, out, "made", seconds)
+
+
+def _report_command(name: str, log: str, out: Path, chosen: argparse.Namespace) -> list[str]:
+    options = [text for value in chosen.set for text in ("--set", value)]
+    options += [text for value in chosen.map for text in ("--map", value)]
+    options += ["--format", chosen.format] if chosen.format else []
+    return [
+        *(sys.executable, "-m", "kit", "report", log, "--out", str(out), "--name", name),
+        *("--for", chosen.reading, "--json", *options),
+    ]
+
+
+def is_current(folder: Path, log: str, parameters: Parameters) -> bool:
+    """True when the folder holds a finished report of this log file as it is now, these parameters and this kit."""
+    if not (folder / REPORT_HTML).exists() or not Path(log).is_file():
+        return False
+    found = stored(folder, analysis_key([Path(log)], parameters))
+    if found is None:
+        return False
+    found.con.close()
+    return True
+
+
+def _finished(name: str, log: str, out: Path, status: str, seconds: float | None) -> Outcome:
+    results = json.loads((out / name / RESULTS_JSON).read_text())
+    decision = results["decision"]
+    return Outcome(
+        name,
+        log,
+        status,
+        seconds,
+        report=f"{name}/{REPORT_HTML}",
+        rule=decision["rule"],
+        policy=decision["policy"],
+        sentence=decision["sentence"],
+        saving_per_month=decision["saving_per_month"],
+    )
+
+
+def _write(out: Path, outcomes: list[Outcome]) -> None:
+    """index.html and batch.json, each replaced whole."""
+    from kit import report
+
+    rows = [asdict(outcome) | {"log": Path(outcome.log).name} for outcome in outcomes]
+    for name, text in (
+        ("batch.json", json.dumps(rows, indent=2, ensure_ascii=False) + "\n"),
+        ("index.html", report.render_index(rows)),
+    ):
+        partial = out / f".{name}.{os.getpid()}.partial"
+        partial.write_text(text)
+        os.replace(partial, out / name)
+
+
+def _lines(outcomes: list[Outcome]) -> list[str]:
+    width = max(len(outcome.name) for outcome in outcomes)
+    return [
+        f"{outcome.status:7} {outcome.name:{width}}  {outcome.reason or outcome.sentence or ''}" for outcome in outcomes
+    ]

@@ -1,0 +1,177 @@
+"""The short commands: inspect, replay, compare, hash, policies, formats, prices, sample."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from kit import numbers
+from kit.analysis.parameters import ParameterError, from_settings
+from kit.analysis.store import clean
+from kit.cli.arguments import UsageError, pairs
+from kit.cli.progress import Progress
+
+
+def _print_json(value: Any) -> None:
+    print(json.dumps(clean(value), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def _table(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:
+    """Rows as plain text columns, numbers to the right."""
+    cells = [[_cell(row.get(column)) for column in columns] for row in rows]
+    widths = [max(len(column), *(len(row[i]) for row in cells), 0) for i, column in enumerate(columns)]
+    numeric = [all(row[i][:1] in "0123456789−-" for row in cells) for i in range(len(columns))]
+    out = ["  ".join(column.ljust(width) for column, width in zip(columns, widths, strict=True))]
+    for row in cells:
+        parts = zip(row, widths, numeric, strict=True)
+        out.append("  ".join(c.rjust(w) if right else c.ljust(w) for c, w, right in parts))
+    return "\n".join(line.rstrip() for line in out)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return numbers.ABSENT
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return numbers.count(value)
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def inspect(chosen: argparse.Namespace) -> int:
+    """Say what a log is and what it can tell."""
+    from kit import log
+
+    found = log.inspect(chosen.log, format=chosen.format, column_map=pairs(chosen.map, "--map"))
+    if chosen.json:
+        _print_json(found)
+        return 0
+    for name, value in found.items():
+        if isinstance(value, Mapping):
+            value = ", ".join(f"{key} {_cell(inner)}" for key, inner in value.items())
+        elif isinstance(value, list | tuple):
+            value = "; ".join(map(str, value))
+        else:
+            value = _cell(value)
+        print(f"{name:16} {value or numbers.ABSENT}")
+    return 0
+
+
+def replay(chosen: argparse.Namespace) -> int:
+    """Replay policies at capacities and print the rows of `replay[]`."""
+    from kit.analysis import replay_rows
+
+    settings = list(chosen.set)
+    if chosen.policies:
+        settings.append(f"policies={chosen.policies}")
+    parameters = from_settings(settings, pairs(chosen.map, "--map"), chosen.format)
+    progress = Progress(total=4, quiet=chosen.json)
+    try:
+        rows = replay_rows(chosen.log, parameters, _capacities(chosen.capacities), progress=progress)
+    finally:
+        progress.close()
+    if chosen.json:
+        _print_json(rows)
+        return 0
+    columns = ["policy", "capacity_tokens", "assumption", "window", "hits", "hit_tokens", "hit_token_ratio"]
+    columns += ["evictions", "cost_per_request", "m_eq"]
+    print(_table(rows, columns))
+    return 0
+
+
+def _capacities(text: str | None) -> list[int] | None:
+    if text is None:
+        return None
+    try:
+        values = [int(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        values = []
+    if not values or min(values) < 1:
+        raise UsageError(f"--capacities takes whole tokens separated by commas, got {text!r}")
+    return values
+
+
+def policies(chosen: argparse.Namespace) -> int:
+    """List the eviction policies."""
+    from kit.policies import REGISTRY
+
+    rows = [_plain(policy) for policy in REGISTRY.values()]
+    if chosen.json:
+        _print_json(rows)
+    else:
+        print(_table(rows, ["name", "title", "online", "source"]))
+    return 0
+
+
+def formats(chosen: argparse.Namespace) -> int:
+    """List the log layouts that are recognised."""
+    from kit import formats as layouts
+
+    rows = [_plain(one) for one in layouts.REGISTRY.values()]
+    if chosen.json:
+        _print_json(rows)
+    else:
+        print(_table(rows, ["name", "title"]))
+    return 0
+
+
+def prices(chosen: argparse.Namespace) -> int:
+    """List the built-in prices."""
+    from kit import prices as sheet
+
+    rows = [_plain(one) for one in sheet.catalogue()]
+    if chosen.json:
+        _print_json(rows)
+    else:
+        print(_table(rows, ["name", "input", "read", "write_short", "write_long", "output", "currency"]))
+    return 0
+
+
+def _plain(item: Any) -> dict[str, Any]:
+    """A mapping or dataclass as a plain table without its callables."""
+    table = (
+        dict(item) if isinstance(item, Mapping) else {f.name: getattr(item, f.name) for f in dataclasses.fields(item)}
+    )
+    return {key: value for key, value in table.items() if not callable(value)}
+
+
+def sample(chosen: argparse.Namespace) -> int:
+    """Write the seeded sample week."""
+    from kit import sample as week
+
+    size = {} if chosen.requests is None else {"requests": chosen.requests}
+    frame = week.sample_week(seed=chosen.seed, **size)
+    path = week.write(frame, Path(chosen.out))
+    print(f"wrote {numbers.count(frame.height)} requests to {path}")
+    return 0
+
+
+def hash(chosen: argparse.Namespace) -> int:
+    """Turn raw prompts into a hashed log."""
+    from kit import log
+
+    rows = log.hash_dump(Path(chosen.dump), Path(chosen.out))
+    print(f"wrote {numbers.count(rows)} requests to {chosen.out}; no prompt text is in it")
+    return 0
+
+
+def compare(chosen: argparse.Namespace) -> int:
+    """Judge a change from the logs (or report folders) before and after it."""
+    from kit.analysis import compare as judge
+
+    parameters = from_settings(chosen.set, pairs(chosen.map, "--map"), chosen.format)
+    if chosen.before == chosen.after:
+        raise ParameterError("BEFORE and AFTER are the same log; give two")
+    found = judge(chosen.before, chosen.after, parameters)
+    if chosen.json:
+        _print_json(found)
+    else:
+        print(found["sentence"], file=sys.stdout)
+    return 0
