@@ -80,7 +80,7 @@ def signed(value: Number, decimals: int = 0) -> str:
 
 
 def money(amount: Number, currency: str = "USD", detail: bool = False) -> str:
-    """Money with its currency. Summaries: whole units from 1 up, two decimals below. Detail: two decimals. Under a cent: said so."""
+    """Money with its currency: whole units from 1 up, two decimals below or in detail; under a cent is said so."""
     if amount is None or not is_known(amount):
         return NOT_FOUND
     size = abs(amount)

@@ -1,4 +1,4 @@
-"""Results made up for the report's tests, in the shape of results.json; the arithmetic adds up, the traffic is invented.
+"""Results made up for the report's tests, in the shape of results.json; the sums add up, the traffic is invented.
 
 10,000 requests of 20,000 input tokens each: 200M tokens. Prices per million: read 0.30, write 3.75, uncached 3.00 USD.
 A policy with hit-token ratio h: read = 200M x h, uncached = 10M (below the minimum), write = the rest.
@@ -14,8 +14,13 @@ REQUESTS, INPUT, MILLION = 10_000, 200_000_000, 1_000_000
 COLD, BELOW, EXPIRED = 40_000_000, 10_000_000, 6_000_000
 PRICE = {"read": 0.30, "write": 3.75, "uncached": 3.00}
 TITLES = {
-    "lru": "LRU", "lfu": "LFU", "lfu_decay": "LFU with decay", "length": "Length", "gdsf": "GDSF", "fifo": "FIFO",
-}  # fmt: skip
+    "lru": "LRU",
+    "lfu": "LFU",
+    "lfu_decay": "LFU with decay",
+    "length": "Length",
+    "gdsf": "GDSF",
+    "fifo": "FIFO",
+}
 CAPACITIES = {"half": 500_000, "actual": 1_000_000, "double": 2_000_000}
 HITS = {  # hit-token ratio at half, actual, double
     "lru": (0.21, 0.33, 0.48),
@@ -46,20 +51,45 @@ def row(policy: str, label: str, ratio: float, lru: float, priced: bool = True, 
         interval = {
             "hit_token_ratio": {"value": ratio - lru, "low": ratio - lru - 0.01, "high": ratio - lru + 0.01},
             "cost_per_request": {
-                "value": change / REQUESTS, "low": (change - 8) / REQUESTS, "high": (change + 8) / REQUESTS,
-            } if priced else None,
-        }  # fmt: skip
+                "value": change / REQUESTS,
+                "low": (change - 8) / REQUESTS,
+                "high": (change + 8) / REQUESTS,
+            }
+            if priced
+            else None,
+        }
     return {
-        "policy": policy, "capacity_tokens": CAPACITIES[label], "capacity_label": label, "assumption": "neutral",
-        "window": "cold", "ttl_seconds": 300.0, "requests": REQUESTS, "hits": hits, "hit_tokens": hit,
+        "policy": policy,
+        "capacity_tokens": CAPACITIES[label],
+        "capacity_label": label,
+        "assumption": "neutral",
+        "window": "cold",
+        "ttl_seconds": 300.0,
+        "requests": REQUESTS,
+        "hits": hits,
+        "hit_tokens": hit,
         "hit_token_ratio": ratio,
-        "missed": {"cold": COLD, "evicted": INPUT - hit - COLD - BELOW - EXPIRED, "expired": EXPIRED, "lost": 0,
-                   "below_minimum": BELOW, "in_flight": 0, "oversize": 0},
-        "read_tokens": hit, "write_tokens": INPUT - hit - BELOW, "write_long_tokens": 0, "uncached_tokens": BELOW,
-        "evictions": 12_345, "cost": cost, "cost_per_request": cost / REQUESTS if cost is not None else None,
-        "m_raw": INPUT / hits, "m_eq": (cost or 0) / PRICE["uncached"] * MILLION / hits if priced else None,
-        "interval": interval, **more,
-    }  # fmt: skip
+        "missed": {
+            "cold": COLD,
+            "evicted": INPUT - hit - COLD - BELOW - EXPIRED,
+            "expired": EXPIRED,
+            "lost": 0,
+            "below_minimum": BELOW,
+            "in_flight": 0,
+            "oversize": 0,
+        },
+        "read_tokens": hit,
+        "write_tokens": INPUT - hit - BELOW,
+        "write_long_tokens": 0,
+        "uncached_tokens": BELOW,
+        "evictions": 12_345,
+        "cost": cost,
+        "cost_per_request": cost / REQUESTS if cost is not None else None,
+        "m_raw": INPUT / hits,
+        "m_eq": (cost or 0) / PRICE["uncached"] * MILLION / hits if priced else None,
+        "interval": interval,
+        **more,
+    }
 
 
 def replay(hits: dict[str, tuple[float, float, float]] | None = None, priced: bool = True) -> list[dict[str, Any]]:
@@ -74,32 +104,82 @@ def replay(hits: dict[str, tuple[float, float, float]] | None = None, priced: bo
 
 SENTENCE = "Switch this cache from LRU to LFU with decay: rule 6 fired, the top 5 % of keys carry 61 % of requests."
 TRAIL = [
-    (0, "Is the log enough to decide on?", "7 days, 10,000 requests, 2,400 reused keys, 0.2% rejected",
-     "at least 7 days, 5,000 requests, 100 reused keys, at most 1% rejected", "2 times the nearest", "no"),
-    (1, "Could any cache help?", "ceiling 72%", "under 5%", "67 pt", "no"),
-    (2, "Do entries outlive the gaps?", "12% of reuse gaps exceed the TTL", "50% or more", "38 pt", "no"),
-    (3, "Is LRU already saturated?", "46% of the ceiling", "95% or more", "49 pt", "no"),
-    (4, "Is the cache short of room?", "doubling lifts LRU by 45%, best policy gains 87% of that", "25% or more and less than half", "37 pt", "no"),
+    (
+        0,
+        "Is the log enough to decide on?",
+        "7 days, 10,000 requests, 2,400 reused keys, 0.2% rejected",
+        "at least 7 days, 5,000 requests, 100 reused keys, at most 1% rejected",
+        0.43,
+        "does not fire",
+    ),
+    (1, "Could any cache help?", "ceiling 72%", "under 5%", -10.0, "does not fire"),
+    (2, "Do entries outlive the gaps?", "12% of reuse gaps exceed the TTL", "50% or more", -0.76, "does not fire"),
+    (3, "Is LRU already saturated?", "46% of the ceiling", "95% or more", -0.52, "does not fire"),
+    (
+        4,
+        "Is the cache short of room?",
+        "doubling lifts LRU by 45%, best policy gains 87% of that",
+        "25% or more and less than half",
+        -0.4,
+        "does not fire",
+    ),
     (5, "Is it typed multi-turn traffic?", None, "own engine, reuse differs 10x", None, "cannot tell"),
-    (6, "Is reuse skewed and steady?", "top 5% of keys carry 61%, overlap 74%, LFU with decay better", "50% and 50%", "11 pt", "fired"),
-    (7, "Is there a scan?", "19% in the worst hour", "30% or more", "11 pt", "not consulted: no"),
-    (8, "Are the longest keys the least reused?", "rank correlation +0.12", "-0.30 or less", "0.42", "not consulted: no"),
-    (9, "Does the replay favour another policy?", "LFU with decay by 13.0 pt", "2 pt or more", "11 pt", "not consulted: LFU with decay"),
-    (10, "Do the keys rotate?", "61% and 74%", "under 50%", "11 pt", "not consulted: no"),
-    (11, "Otherwise", "-", "-", "-", "not consulted: LRU"),
-]  # fmt: skip
+    (
+        6,
+        "Is reuse skewed and steady?",
+        "top 5% of keys carry 61%, overlap 74%, LFU with decay better",
+        "50% and 50%",
+        0.22,
+        "fires",
+    ),
+    (7, "Is there a scan?", "19% in the worst hour", "30% or more", -0.37, "not consulted", "would not fire"),
+    (
+        8,
+        "Are the longest keys the least reused?",
+        "rank correlation +0.12",
+        "-0.30 or less",
+        -1.4,
+        "not consulted",
+        "would not fire",
+    ),
+    (
+        9,
+        "Does the replay favour another policy?",
+        "LFU with decay by 13.0 pt",
+        "2 pt or more",
+        -0.37,
+        "not consulted",
+        "would fire: Switch to LFU with decay at this budget",
+    ),
+    (10, "Do the keys rotate?", "61% and 74%", "under 50%", -0.37, "not consulted", "would not fire"),
+    (11, "Otherwise", "-", "-", "-", "not consulted", "would fire: Keep LRU"),
+]
 
 
 def inter_turn() -> list[dict[str, Any]]:
     """Two kinds of session, both clocks; mu and sigma are of the natural logarithm of seconds."""
     rows = []
-    for kind, trigger, mu, sigma, n, p300 in (("agent", "tool", 2.3, 1.0, 5200, 0.998), ("chat", "person", 4.8, 1.3, 2600, 0.757)):
+    for kind, trigger, mu, sigma, n, p300 in (
+        ("agent", "tool", 2.3, 1.0, 5200, 0.998),
+        ("chat", "person", 4.8, 1.3, 2600, 0.757),
+    ):
         for clock in ("start_to_start", "end_to_start"):
-            rows.append({
-                "session_type": kind, "trigger": trigger, "clock": clock, "n": n, "censored": 310, "mu": mu, "sigma": sigma,
-                "median_seconds": 2.718281828 ** mu, "fitted_median_seconds": 2.718281828 ** mu, "ks": 0.03,
-                "aic": {"lognormal": 100.0, "exponential": 140.0}, "p_within": {"300": p300, "3600": 0.999},
-            })  # fmt: skip
+            rows.append(
+                {
+                    "session_type": kind,
+                    "trigger": trigger,
+                    "clock": clock,
+                    "n": n,
+                    "censored": 310,
+                    "mu": mu,
+                    "sigma": sigma,
+                    "median_seconds": 2.718281828**mu,
+                    "fitted_median_seconds": 2.718281828**mu,
+                    "ks": 0.03,
+                    "aic": {"lognormal": 100.0, "exponential": 140.0},
+                    "p_within": {"300": p300, "3600": 0.999},
+                }
+            )
     return rows
 
 
@@ -109,64 +189,199 @@ def results(priced: bool = True) -> dict[str, Any]:
     lru_tokens = round(INPUT * 0.33)
     evicted = INPUT - lru_tokens - COLD - BELOW - EXPIRED
     return {
-        "schema": 1, "kit_version": "0.1.0",
+        "schema": 1,
+        "kit_version": "0.1.0",
         "log": {
-            "sha256": "3f1a" * 16, "format": "canonical", "files": ["week.parquet"], "rows": 10_019, "kept": REQUESTS,
-            "rejected": {"no time": 12, "negative token count": 7}, "start": "2026-11-16T00:00:04+00:00",
-            "end": "2026-11-22T23:58:51+00:00", "days": 7, "requests": REQUESTS, "sessions": 1_412, "keys": 4_100,
-            "missing": ["replica"], "cannot_tell": ["how several engines share the traffic (no replica column)"],
-            "warnings": ["output tokens are placeholders in 2% of requests"], "derived": [],
+            "sha256": "3f1a" * 16,
+            "format": "canonical",
+            "files": ["week.parquet"],
+            "rows": 10_019,
+            "kept": REQUESTS,
+            "rejected": {"no time": 12, "negative token count": 7},
+            "start": "2026-11-16T00:00:04+00:00",
+            "end": "2026-11-22T23:58:51+00:00",
+            "days": 7,
+            "requests": REQUESTS,
+            "sessions": 1_412,
+            "keys": 4_100,
+            "missing": ["replica"],
+            "cannot_tell": ["how several engines share the traffic (no replica column)"],
+            "warnings": ["output tokens are placeholders in 2% of requests"],
+            "derived": [],
         },
         "parameters": {"tier_mode": "mirror", "capacity_tokens": 1_000_000, "seed": 1},
         "settings": {
-            "tier_mode": "mirror", "block_tokens": 1, "capacity_tokens": 1_000_000, "capacity_origin": "as asked for",
-            "ttl_seconds": 300.0, "minimum_tokens": 1024, "provider_rule": "anthropic", "bootstrap_blocks": 200,
-            "block_basis": "sessions", "warm_basis": "after the first day", "key_cut": "the key itself",
+            "tier_mode": "mirror",
+            "block_tokens": 1,
+            "capacity_tokens": 1_000_000,
+            "capacity_origin": "as asked for",
+            "ttl_seconds": 300.0,
+            "minimum_tokens": 1024,
+            "provider_rule": "anthropic",
+            "bootstrap_blocks": 200,
+            "block_basis": "sessions",
+            "warm_basis": "after the first day",
+            "key_cut": "the key itself",
             "assumptions": ["One cache is assumed: the log names no replica."],
         },
         "concentration": {
-            "top_fraction": 0.05, "request_share": 0.61, "token_share": 0.70,
-            "curve": [{"key_share": k / 20, "request_share": 1 - (1 - k / 20) ** 18, "token_share": 1 - (1 - k / 20) ** 23}
-                      for k in range(21)],
-            "top_keys": [{"prefix_key": "9b1f0c55aa0e77d2", "requests": 1200, "prefix_tokens": 8000},
-                         {"prefix_key": "77aa0e9b1f0c55d2", "requests": 800, "prefix_tokens": 6000}],
+            "top_fraction": 0.05,
+            "request_share": 0.61,
+            "token_share": 0.70,
+            "curve": [
+                {"key_share": k / 20, "request_share": 1 - (1 - k / 20) ** 18, "token_share": 1 - (1 - k / 20) ** 23}
+                for k in range(21)
+            ],
+            "top_keys": [
+                {
+                    "alias": "k1",
+                    "requests": 1200,
+                    "request_share": 0.12,
+                    "reusable_tokens": 9_592_000,
+                    "days_seen": 7,
+                    "prefix_tokens": 8000,
+                },
+                {
+                    "alias": "k2",
+                    "requests": 800,
+                    "request_share": 0.08,
+                    "reusable_tokens": 4_794_000,
+                    "days_seen": 7,
+                    "prefix_tokens": 6000,
+                },
+            ],
         },
-        "rotation": {"day_overlap": [{"day": f"2026-11-{day}", "overlap": 0.7 + day / 1000} for day in range(17, 23)], "median": 0.74},
-        "value_rank": {"spearman_length_value": 0.31, "spearman_length_count": 0.12,
-                       "longest_tenth": {"keys": 410, "one_shot_share": 0.64, "request_share": 0.08, "value_share": 0.22}},
+        "rotation": {"day_overlap": [0.7 + day / 1000 for day in range(17, 23)], "median": 0.74},
+        "value_rank": {
+            "spearman_length_value": 0.31,
+            "spearman_length_count": 0.12,
+            "longest_tenth": {"keys": 410, "one_shot_share": 0.64, "requests_share": 0.08, "value_share": 0.22},
+            "deciles": [
+                {
+                    "decile": k,
+                    "keys": 410,
+                    "min_prefix_tokens": 40_000 // k - 500,
+                    "max_prefix_tokens": 44_000 // k,
+                    "requests": 600 + 80 * k,
+                    "one_shot_share": 0.66 - 0.03 * k,
+                }
+                for k in range(1, 11)
+            ],
+        },
         "inter_turn": inter_turn(),
         "bounds": {
             "ceiling": {"hit_tokens": round(INPUT * CEILING), "hit_token_ratio": CEILING},
-            "optimal": [{"capacity_tokens": CAPACITIES[label], "hit_tokens": round(INPUT * ratio), "hit_token_ratio": ratio, "exact": True, "method": "MIN"}
-                        for label, ratio in zip(CAPACITIES, (0.38, 0.52, 0.64), strict=True)],
+            "optimal": [
+                {
+                    "capacity_tokens": CAPACITIES[label],
+                    "hit_tokens": round(INPUT * ratio),
+                    "hit_token_ratio": ratio,
+                    "exact": True,
+                    "method": "MIN",
+                }
+                for label, ratio in zip(CAPACITIES, (0.38, 0.52, 0.64), strict=True)
+            ],
         },
-        "lru_curve": [{"capacity_tokens": 250_000 * 2**k, "hit_tokens": round(INPUT * ratio), "hit_token_ratio": ratio}
-                      for k, ratio in enumerate((0.12, 0.21, 0.33, 0.48, 0.60))],
+        "lru_curve": [
+            {"capacity_tokens": 250_000 * 2**k, "hit_tokens": round(INPUT * ratio), "hit_token_ratio": ratio}
+            for k, ratio in enumerate((0.12, 0.21, 0.33, 0.48, 0.60))
+        ],
         "policies": [{"name": name, "title": title, "source": "made up for a test"} for name, title in TITLES.items()],
         "replay": replay(priced=priced),
         "provider": {
-            "reported": {"read_tokens": 60_000_000, "write_tokens": 130_000_000, "write_long_tokens": 0, "uncached_tokens": 10_000_000,
-                         "output_tokens": 4_000_000, "cost": cost_of(60_000_000) if priced else None, "currency": "USD", "priced_token_share": 1.0},
-            "simulated": {"read_tokens": lru_tokens, "write_tokens": INPUT - lru_tokens - BELOW, "write_long_tokens": 0, "uncached_tokens": BELOW,
-                          "output_tokens": 4_000_000, "cost": cost_of(lru_tokens) if priced else None, "currency": "USD", "priced_token_share": 1.0},
+            "reported": {
+                "read_tokens": 60_000_000,
+                "write_tokens": 130_000_000,
+                "write_long_tokens": 0,
+                "uncached_tokens": 10_000_000,
+                "output_tokens": 4_000_000,
+                "cost": cost_of(60_000_000) if priced else None,
+                "currency": "USD",
+                "priced_token_share": 1.0,
+            },
+            "simulated": {
+                "read_tokens": lru_tokens,
+                "write_tokens": INPUT - lru_tokens - BELOW,
+                "write_long_tokens": 0,
+                "uncached_tokens": BELOW,
+                "output_tokens": 4_000_000,
+                "cost": cost_of(lru_tokens) if priced else None,
+                "currency": "USD",
+                "priced_token_share": 1.0,
+            },
             "ttl_observed": [{"write_class": "short", "ttl_seconds": 300, "low": 290, "high": 320, "n": 88}],
         },
         "money": {
-            "currency": "USD", "label": "LIST", "price_version": "genai-prices 0.2.3", "lock_date": "2026-11-20",
-            "priced_token_share": 1.0 if priced else 0.0, "output_cost": 60.0 if priced else None, "warnings": [],
-            "rates": [{"rate_id": 0, "provider": "anthropic", "model": "model-m", "valid_from": None, "valid_to": None, "tier_above": None,
-                       "input": PRICE["uncached"] if priced else None, "read": PRICE["read"] if priced else None,
-                       "write_short": PRICE["write"] if priced else None, "write_long": None, "output": 15.0 if priced else None,
-                       "currency": "USD", "source": "genai-prices", "label": "LIST"}],
+            "currency": "USD",
+            "label": "LIST",
+            "price_version": "genai-prices 0.2.3",
+            "lock_date": "2026-11-20",
+            "priced_token_share": 1.0 if priced else 0.0,
+            "output_cost": 60.0 if priced else None,
+            "warnings": [],
+            "rates": [
+                {
+                    "rate_id": 0,
+                    "provider": "anthropic",
+                    "model": "model-m",
+                    "valid_from": None,
+                    "valid_to": None,
+                    "tier_above": None,
+                    "input": PRICE["uncached"] if priced else None,
+                    "read": PRICE["read"] if priced else None,
+                    "write_short": PRICE["write"] if priced else None,
+                    "write_long": None,
+                    "output": 15.0 if priced else None,
+                    "currency": "USD",
+                    "source": "genai-prices",
+                    "label": "LIST",
+                }
+            ],
         },
-        "miss_cost": {"cold": COLD * 3.75e-6, "evicted": evicted * 3.75e-6, "expired": EXPIRED * 3.75e-6, "lost": 0.0,
-                      "below_minimum": BELOW * 3.0e-6, "in_flight": 0.0, "oversize": 0.0} if priced else {},
+        "miss_cost": {
+            "cold": COLD * 3.75e-6,
+            "evicted": evicted * 3.75e-6,
+            "expired": EXPIRED * 3.75e-6,
+            "lost": 0.0,
+            "below_minimum": BELOW * 3.0e-6,
+            "in_flight": 0.0,
+            "oversize": 0.0,
+        }
+        if priced
+        else {},
         "ttl_verdict": {"choice": "short", "sentence": "Keep the short TTL: the long one would cost $12 more a week."},
-        "days": [{"day": f"2026-11-{16 + k}", "requests": 1500 - 10 * k, "input_tokens": 30_000_000 - k, "hit_tokens_lru": 9_000_000 + k} for k in range(7)],
+        "days": [
+            {
+                "day": f"2026-11-{16 + k}",
+                "requests": 1500 - 10 * k,
+                "input_tokens": 30_000_000 - k,
+                "hit_tokens_lru": 9_000_000 + k,
+            }
+            for k in range(7)
+        ],
         "decision": {
-            "rule": 6, "policy": "lfu_decay", "sentence": SENTENCE, "accepted": True, "provisional": None,
-            "trail": [dict(zip(("rule", "question", "measured", "threshold", "margin", "outcome"), line, strict=True)) for line in TRAIL],
-            "saving_per_month": {"value": saving, "low": saving - 35, "high": saving + 35, "currency": "USD"} if priced else None,
+            "rule": 6,
+            "policy": "lfu_decay",
+            "sentence": SENTENCE,
+            "accepted": True,
+            "provisional": None,
+            "too_close_to_call": None,
+            "near_misses": [
+                {"rule": 9, "policy": "gdsf", "margin": 0.1, "text": "Rule 9 (GDSF) would fire but comes after rule 6"}
+            ],
+            "trail": [
+                dict(
+                    zip(
+                        ("rule", "question", "measured", "threshold", "margin", "outcome", "would_say"),
+                        line,
+                        strict=False,
+                    )
+                )
+                for line in TRAIL
+            ],
+            "saving_per_month": {"value": saving, "low": saving - 35, "high": saving + 35, "currency": "USD"}
+            if priced
+            else None,
         },
         "footer": {"command": "python -m kit report week.parquet", "kit_version": "0.1.0"},
-    }  # fmt: skip
+    }

@@ -16,6 +16,16 @@ from kit.charts.turns import gap_fits
 FIGURES = (capacity_curve, policy_change, concentration, value_rank, gap_fits, miss_causes)
 
 __all__ = [
-    "FIGURES", "Figure", "bundle", "capacity_curve", "concentration", "enable", "gap_fits", "look_of", "miss_causes",
-    "policy_change", "svg_of", "value_rank",
-]  # fmt: skip
+    "FIGURES",
+    "Figure",
+    "bundle",
+    "capacity_curve",
+    "concentration",
+    "enable",
+    "gap_fits",
+    "look_of",
+    "miss_causes",
+    "policy_change",
+    "svg_of",
+    "value_rank",
+]

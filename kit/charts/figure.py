@@ -1,7 +1,7 @@
 """A figure: a chart, its finding, its alt text and the numbers behind it; drawn without a network.
 
-Notebook output of a figure or of any Altair chart after `enable()` is a bundle: a Vega-Lite v5 specification (JupyterLab's
-own Vega draws it, interactive and offline), a static SVG (kept in the saved notebook, read by git hosts) and one line of text.
+Notebook output of a figure, or after `enable()` of any Altair chart, is a bundle: a Vega-Lite v5 specification (read by
+JupyterLab's own Vega, interactive and offline), a static SVG (kept in the saved notebook) and one line of text.
 Altair's own renderers either load scripts from a network or emit a type that nbformat refuses.
 """
 
@@ -77,9 +77,13 @@ def bundle(spec: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _theme_of_altair() -> Any:
+    return {"config": theme()}
+
+
 def enable() -> None:
     """Make every Altair chart of a notebook draw offline, with the kit's theme and without a row limit surprise."""
     alt.renderers.register("kit", lambda spec, **_: bundle(spec))
     alt.renderers.enable("kit")
-    alt.theme.register("kit", enable=True)(lambda: alt.theme.ThemeConfig({"config": theme()}))
+    alt.theme.register("kit", enable=True)(_theme_of_altair)
     alt.data_transformers.enable("default", max_rows=5_000, consolidate_datasets=False)

@@ -12,6 +12,7 @@ from kit.charts.figure import Figure
 from kit.charts.theme import BLUE, GREY, look_of
 
 Row = dict[str, Any]
+ZERO_PLAIN = "datum.value === 0 ? '0' : datum.label"
 
 
 def miss_causes(results: Row, width: int = 640) -> Figure | None:
@@ -25,21 +26,38 @@ def miss_causes(results: Row, width: int = 640) -> Figure | None:
     for cause, words in pick.CAUSES.items():
         if missed.get(cause):
             paid = cost.get(cause)
-            text = f"{numbers.money(paid, currency)}, {numbers.short(missed[cause])}" if paid is not None else numbers.short(missed[cause])
+            text = (
+                f"{numbers.money(paid, currency)}, {numbers.short(missed[cause])}"
+                if paid is not None
+                else numbers.short(missed[cause])
+            )
             rows.append({"cause": words, "tokens": missed[cause], "money": paid, "text": text})
     rows.sort(key=lambda item: (-item["tokens"], item["cause"]))
     in_money = all(item["money"] is not None for item in rows)
     chart = _cause_bars(rows, "money" if in_money else "tokens", currency, width)
-    return Figure("miss_causes", _cause_finding(rows), _cause_alt(rows), _cause_caption(results), chart, [
-        {"cause": item["cause"], "tokens": item["tokens"], "cost": item["money"], "currency": currency} for item in rows])  # fmt: skip
+    return Figure(
+        "miss_causes",
+        _cause_finding(rows),
+        _cause_alt(rows),
+        _cause_caption(results),
+        chart,
+        [
+            {"cause": item["cause"], "tokens": item["tokens"], "cost": item["money"], "currency": currency}
+            for item in rows
+        ],
+    )
 
 
-def _cause_bars(rows: list[Row], field: str, currency: str, width: int) -> alt.LayerChart:
+def _cause_bars(rows: list[Row], field: str, currency: str, width: int) -> Any:
     title = f"Billed for missed tokens ({currency})" if field == "money" else "Missed tokens"
     room = max(len(row["text"]) for row in rows) * 7 + 8
     scale = alt.Scale(domain=[0, max(row[field] for row in rows) or 1], nice=False)
     x = alt.X(f"{field}:Q", scale=scale, axis=alt.Axis(title=title, format="~s", tickCount=4))
-    y = alt.Y("cause:N", sort=[row["cause"] for row in rows], axis=alt.Axis(title=None, labelLimit=190, ticks=False, domain=False))
+    y = alt.Y(
+        "cause:N",
+        sort=[row["cause"] for row in rows],
+        axis=alt.Axis(title=None, labelLimit=190, ticks=False, domain=False),
+    )
     base = alt.Chart(alt.Data(values=rows))
     bars = base.mark_bar(color=BLUE, height=16).encode(x=x, y=y)
     text = base.mark_text(align="left", dx=5).encode(x=x, y=y, text="text:N")
@@ -49,20 +67,27 @@ def _cause_bars(rows: list[Row], field: str, currency: str, width: int) -> alt.L
 def _cause_finding(rows: list[Row]) -> str:
     total = sum(row["tokens"] for row in rows)
     worst = rows[0]
-    return f"Most missed tokens were {worst['cause']}: {numbers.percent(worst['tokens'] / total, 0)} of {numbers.short(total)}"
+    share = numbers.percent(worst["tokens"] / total, 0)
+    return f"Most missed tokens were {worst['cause']}: {share} of {numbers.short(total)}"
 
 
 def _cause_alt(rows: list[Row]) -> str:
-    return "Bar chart. Missed tokens under LRU by cause: " + "; ".join(f"{row['cause']} {row['text']}" for row in rows) + "."
+    return (
+        "Bar chart. Missed tokens under LRU by cause: "
+        + "; ".join(f"{row['cause']} {row['text']}" for row in rows)
+        + "."
+    )
 
 
 def _cause_caption(results: Row) -> str:
     capacity = numbers.short(pick.actual_capacity(results))
-    return f"LRU at {capacity} tokens. Every missed token has exactly one cause; only evicted ones depend on the policy."
+    return (
+        f"LRU at {capacity} tokens. Every missed token has exactly one cause; only evicted ones depend on the policy."
+    )
 
 
 def policy_change(results: Row, width: int = 640) -> Figure | None:
-    """Change against LRU at the budget under study, one row per policy: cost per request, or hit tokens without prices."""
+    """Change against LRU at the budget under study, per policy: cost per request, or without prices hit tokens."""
     rows = [row for row in pick.policies_at_actual(results) if row["policy"] != "lru"]
     base = pick.at_actual(results, "lru")
     if not rows or base is None:
@@ -73,10 +98,29 @@ def policy_change(results: Row, width: int = 640) -> Figure | None:
     if not points:
         return None
     points.sort(key=lambda p: (p["change"] if measure == "cost_per_request" else -p["change"], p["label"]))
-    title = "Cost per request against LRU" if measure == "cost_per_request" else "Input tokens found cached against LRU (share of all)"
+    title = (
+        "Cost per request against LRU"
+        if measure == "cost_per_request"
+        else "Input tokens found cached against LRU (share of all)"
+    )
     chart = _dots(points, title, width)
-    return Figure("policy_change", _change_finding(points, measure), _change_alt(points, measure), _change_caption(points), chart, [
-        {"policy": p["policy"], "measure": measure, "change": p["change"], "low": p.get("low"), "high": p.get("high")} for p in points])  # fmt: skip
+    return Figure(
+        "policy_change",
+        _change_finding(points, measure),
+        _change_alt(points, measure),
+        _change_caption(points),
+        chart,
+        [
+            {
+                "policy": p["policy"],
+                "measure": measure,
+                "change": p["change"],
+                "low": p.get("low"),
+                "high": p.get("high"),
+            }
+            for p in points
+        ],
+    )
 
 
 def _point(results: Row, row: Row, base: Row, measure: str, scale: float) -> Row | None:
@@ -84,25 +128,32 @@ def _point(results: Row, row: Row, base: Row, measure: str, scale: float) -> Row
         return None
     found = pick.interval(row, measure)
     point = {
-        "policy": row["policy"], "label": pick.title_of(results, row["policy"]),
+        "policy": row["policy"],
+        "label": pick.short_title(results, row["policy"]),
         "change": (row[measure] - base[measure]) / scale,
-    }  # fmt: skip
+    }
     if found:
         point |= {"low": found["low"] / scale, "high": found["high"] / scale}
     return point
 
 
-def _dots(points: list[Row], title: str, width: int) -> alt.LayerChart:
+def _dots(points: list[Row], title: str, width: int) -> Any:
     edges = [value for p in points for value in (p["change"], p.get("low"), p.get("high"), 0.0) if value is not None]
     pad = max((max(edges) - min(edges)) * 0.05, 0.001)
     scale = alt.Scale(domain=[min(edges) - pad, max(edges) + pad], nice=False)
-    x = alt.X("change:Q", scale=scale, axis=alt.Axis(title=title, format="+~%", tickCount=5))
-    y = alt.Y("label:N", sort=[p["label"] for p in points], axis=alt.Axis(title=None, labelLimit=170, ticks=False, domain=False))
+    x = alt.X("change:Q", scale=scale, axis=alt.Axis(title=title, format="+~%", tickCount=5, labelExpr=ZERO_PLAIN))
+    y = alt.Y(
+        "label:N",
+        sort=[p["label"] for p in points],
+        axis=alt.Axis(title=None, labelLimit=170, ticks=False, domain=False),
+    )
     layers = [alt.Chart(alt.Data(values=[{"change": 0}])).mark_rule(color=GREY).encode(x=x)]
     for point in points:
         look, base = look_of(point["policy"]), alt.Chart(alt.Data(values=[point]))
         if "low" in point:
-            layers.append(base.mark_rule(color=look.colour, strokeWidth=2).encode(x=alt.X("low:Q", scale=scale), x2="high:Q", y=y))
+            layers.append(
+                base.mark_rule(color=look.colour, strokeWidth=2).encode(x=alt.X("low:Q", scale=scale), x2="high:Q", y=y)
+            )
         layers.append(base.mark_point(color=look.colour, shape=look.shape, filled=True, size=70).encode(x=x, y=y))
     room = min(max(len(p["label"]) for p in points) * 7 + 20, 190)
     return alt.layer(*layers).properties(width=max(width - room - 20, 150), height=max(26 * len(points), 40))
@@ -130,6 +181,9 @@ def _change_alt(points: list[Row], measure: str) -> str:
 
 
 def _change_caption(points: list[Row]) -> str:
-    bars = "Bars are 95% paired bootstrap intervals; a bar across zero is too close to call." if any("low" in p for p in points) else (
-        "Intervals were not computed.")  # fmt: skip
+    bars = (
+        "Bars are 95% paired bootstrap intervals; a bar across zero is too close to call."
+        if any("low" in p for p in points)
+        else ("Intervals were not computed.")
+    )
     return f"Same requests, same budget, one row per policy. {bars}"

@@ -34,6 +34,14 @@ def title_of(results: Row, policy: str) -> str:
     return str(titles.get(policy) or policy)
 
 
+def short_title(results: Row, policy: str) -> str:
+    """The title without its remark in brackets, for a label beside a line, where that still names one policy only."""
+    every = [str(row.get("title") or row.get("name")) for row in get(results, "policies", [])]
+    title = title_of(results, policy)
+    short = title.split(" (")[0]
+    return short if sum(other.split(" (")[0] == short for other in every) < 2 else title
+
+
 def main_window(results: Row) -> str:
     """The window the decision is read from: as stated in the settings, else all requests (`cold`)."""
     return str(get(results, "settings.decision_window", "cold"))

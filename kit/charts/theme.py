@@ -16,7 +16,7 @@ FAINT = "#e3e6e8"
 BLUE, TURQUOISE, PINK, ORANGE, GREY, PURPLE = "#12436D", "#28A197", "#801650", "#F46A25", "#3D3D3D", "#A285D1"
 COLOURS = (BLUE, TURQUOISE, PINK, ORANGE, GREY, PURPLE)
 TEXT_ON_WHITE = {TURQUOISE: "#1b6f68", ORANGE: "#b04309", PURPLE: "#6f4fa8"}  # darker twins that pass 4.5:1 as text
-DASHES = ((1, 0), (7, 3), (2, 2), (9, 2, 2, 2))
+DASHES: tuple[tuple[int, ...], ...] = ((1, 0), (8, 3), (2, 2), (10, 3, 2, 3), (4, 2), (14, 3))
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 
@@ -35,12 +35,13 @@ class Look:
         return TEXT_ON_WHITE.get(self.colour, self.colour)
 
 
-_ORDER = (
-    "lru lfu_decay length gdsf fifo saecache "
-    "fifo_flat lfu lfu_perfect w_tinylfu workload_aware s3fifo "
-    "vllm_lru sglang_lfu sglang_slru tensorrt_priority sieve arc "
-    "lruk lpc_turns prefix_biased marconi tlru lecar"
-).split()
+# Fixed places, so that a policy looks the same in every report; a name missing here gets a place from its hash.
+_ORDER = [
+    "lru", "lfu_decay", "length", "gdsf", "fifo", "saecache",
+    "fifo_flat", "lfu", "lfu_perfect", "w_tinylfu", "workload_aware", "s3fifo",
+    "vllm_lru", "sglang_lfu", "sglang_slru", "tensorrt_priority", "sieve", "arc",
+    "lruk", "lpc_turns", "prefix_biased", "marconi", "tlru", "lecar",
+]  # fmt: skip
 
 
 def look_of(policy: str) -> Look:
@@ -50,18 +51,33 @@ def look_of(policy: str) -> Look:
     else:
         place = int(hashlib.sha256(policy.encode()).hexdigest(), 16) % len(_ORDER)
     row, column = divmod(place, len(COLOURS))
-    return Look(COLOURS[column], DASHES[row % len(DASHES)], SHAPES[column])
+    return Look(COLOURS[column], DASHES[(row + column) % len(DASHES)], SHAPES[column])
 
 
 def theme() -> dict:
     """The Vega-Lite configuration of every figure: dark text on white, light grid, no frame."""
     axis = {
-        "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal", "labelColor": INK, "titleColor": INK,
-        "gridColor": FAINT, "domainColor": LINE, "tickColor": LINE, "labelFont": FONT, "titleFont": FONT,
-        "titlePadding": 8, "labelOverlap": True,
-    }  # fmt: skip
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+        "labelColor": INK,
+        "titleColor": INK,
+        "gridColor": FAINT,
+        "domainColor": LINE,
+        "tickColor": LINE,
+        "labelFont": FONT,
+        "titleFont": FONT,
+        "titlePadding": 8,
+        "labelOverlap": True,
+    }
     return {
-        "background": "white", "font": FONT, "view": {"stroke": None}, "axis": axis,
-        "text": {"font": FONT, "fontSize": 12, "color": INK}, "legend": {"disable": True},
-        "line": {"strokeWidth": 2}, "point": {"size": 55, "filled": True, "opacity": 1}, "header": {"title": None},
-    }  # fmt: skip
+        "background": "white",
+        "font": FONT,
+        "view": {"stroke": None},
+        "axis": axis,
+        "text": {"font": FONT, "fontSize": 12, "color": INK},
+        "legend": {"disable": True},
+        "line": {"strokeWidth": 2},
+        "point": {"size": 55, "filled": True, "opacity": 1},
+        "header": {"title": None},
+    }

@@ -15,16 +15,25 @@ from kit.charts.theme import COLOURS, DASHES, GREY, MUTED, SHAPES, TEXT_ON_WHITE
 
 Row = dict[str, Any]
 MOST_LINES = 6
+TICKS = {0.1: "0.1 s", 1: "1 s", 10: "10 s", 60: "1 min", 300: "5 min", 3600: "1 h", 86_400: "1 day", 604_800: "1 week"}
 
 
 def rows_shown(results: Row) -> list[Row]:
-    """The fits worth a line: start-to-start (what an expiry clock sees), by trigger where that is told, most gaps first."""
+    """The fits worth a line: start to start (what an expiry clock sees), by trigger where told, most gaps first."""
     fits = [
-        row for row in pick.get(results, "inter_turn", [])
-        if row.get("clock") == "start_to_start" and row.get("n") and numbers.is_known(row.get("mu")) and row.get("sigma")
-    ]  # fmt: skip
+        row
+        for row in pick.get(results, "inter_turn", [])
+        if row.get("clock") == "start_to_start"
+        and row.get("n")
+        and numbers.is_known(row.get("mu"))
+        and row.get("sigma")
+    ]
     by_trigger = [row for row in fits if row.get("trigger") not in (None, "all")]
-    chosen = by_trigger if len({row.get("trigger") for row in by_trigger}) > 1 else [row for row in fits if row.get("trigger") in (None, "all")]
+    chosen = (
+        by_trigger
+        if len({row.get("trigger") for row in by_trigger}) > 1
+        else [row for row in fits if row.get("trigger") in (None, "all")]
+    )
     chosen = chosen or fits
     by_type = [row for row in chosen if row.get("session_type") not in (None, "all")]
     return sorted(by_type or chosen, key=lambda row: (-row["n"], label_of(row)))[:MOST_LINES]
@@ -53,7 +62,11 @@ def gap_fits(results: Row, width: int = 640) -> Figure | None:
     low = min(1.0, *(math.exp(row["mu"] - 2 * row["sigma"]) for row in rows))
     low, high = max(low, 0.1), max(7200.0, *(math.exp(row["mu"] + 2 * row["sigma"]) for row in rows))
     x = alt.X("seconds:Q", scale=alt.Scale(type="log", domain=[low, high], nice=False), axis=_time_axis(low, high))
-    y = alt.Y("share:Q", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(title="Next turn has arrived", format="~%", tickCount=5))
+    y = alt.Y(
+        "share:Q",
+        scale=alt.Scale(domain=[0, 1]),
+        axis=alt.Axis(title="Next turn has arrived", format="~%", tickCount=5),
+    )
     layers = [layer for seconds in _clocks(results) if low < seconds < high for layer in _rule(seconds, x)]
     layers += [layer for index, row in enumerate(rows) for layer in _curve(row, index, x, y, low, high)]
     layers += _names(rows, x, y, high, height)
@@ -62,8 +75,8 @@ def gap_fits(results: Row, width: int = 640) -> Figure | None:
 
 
 def _time_axis(low: float, high: float) -> alt.Axis:
-    ticks = [tick for tick in (0.1, 1, 10, 60, 300, 3600, 86_400, 604_800) if low <= tick <= high]
-    words = "{'0.1':'0.1 s','1':'1 s','10':'10 s','60':'1 min','300':'5 min','3600':'1 h','86400':'1 day','604800':'1 week'}"
+    ticks = [tick for tick in TICKS if low <= tick <= high]
+    words = "{" + ",".join(f"'{tick:g}':'{said}'" for tick, said in TICKS.items()) + "}"
     return alt.Axis(title="Time since the last turn started", values=ticks, labelExpr=f"{words}[toString(datum.value)]")
 
 
@@ -83,7 +96,11 @@ def _rule(seconds: float, x: alt.X) -> list[alt.Chart]:
 def _curve(row: Row, index: int, x: alt.X, y: alt.Y, low: float, high: float) -> list[alt.Chart]:
     steps = [low * (high / low) ** (step / 60) for step in range(61)]
     fitted = [{"seconds": round(t, 4), "share": round(within(row["mu"], row["sigma"], t), 5)} for t in steps]
-    seen = [{"seconds": float(key), "share": share} for key, share in (row.get("p_within") or {}).items() if share is not None]
+    seen = [
+        {"seconds": float(key), "share": share}
+        for key, share in (row.get("p_within") or {}).items()
+        if share is not None
+    ]
     if numbers.is_known(row.get("median_seconds")) and row["median_seconds"] > 0:
         seen.append({"seconds": row["median_seconds"], "share": 0.5})
     seen = [point for point in seen if low <= point["seconds"] <= high]
@@ -112,8 +129,8 @@ def _finding(results: Row, rows: list[Row]) -> str:
     known = [row for row in rows if _five_minutes(row) is not None]
     if not known:
         return "How long until the next turn"
-    said = [f"{numbers.percent(_five_minutes(row), 0)} of next turns in {label_of(row)}" for row in known[:2]]
-    return f"Within 5 minutes: {' and '.join(said)}"
+    said = [f"{numbers.percent(_five_minutes(row), 0)} ({label_of(row)})" for row in known[:2]]
+    return f"Within 5 minutes the next turn has started in {' and '.join(said)} of cases"
 
 
 def _alt(rows: list[Row]) -> str:
@@ -127,12 +144,29 @@ def _alt(rows: list[Row]) -> str:
 
 def _caption(rows: list[Row]) -> str:
     censored = sum(row.get("censored") or 0 for row in rows)
-    return f"Lines are fitted log-normals, marks are observed shares and medians. Gaps run from start to start, the clock an expiry counts on; {numbers.count(censored)} last turns have no next one."
+    return (
+        "Lines are fitted log-normals, marks are observed shares and medians. Gaps run from start to start, the clock "
+        f"an expiry counts on; {numbers.count(censored)} last turns have no next one."
+    )
 
 
 def _data(results: Row) -> list[Row]:
-    keep = ("session_type", "trigger", "clock", "n", "censored", "mu", "sigma", "median_seconds", "fitted_median_seconds", "ks")
+    keep = (
+        "session_type",
+        "trigger",
+        "clock",
+        "n",
+        "censored",
+        "mu",
+        "sigma",
+        "median_seconds",
+        "fitted_median_seconds",
+        "ks",
+    )
     return [
-        {**{key: row.get(key) for key in keep}, **{f"p_within_{key}_s": value for key, value in (row.get("p_within") or {}).items()}}
+        {
+            **{key: row.get(key) for key in keep},
+            **{f"p_within_{key}_s": value for key, value in (row.get("p_within") or {}).items()},
+        }
         for row in pick.get(results, "inter_turn", [])
     ]

@@ -15,7 +15,7 @@ from kit.report.page import READINGS, page
 
 
 def render(results: dict[str, Any], reading: str = "both") -> str:
-    """One HTML document for a reading: "finance" (verdict, money, assumptions), "infra" (and the evidence) or "both"."""
+    """One HTML document for a reading: "finance" (verdict, money, assumptions), "infra" (and evidence) or "both"."""
     return page(results, reading)
 
 

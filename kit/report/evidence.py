@@ -6,11 +6,11 @@ from typing import Any
 
 from kit import charts, numbers
 from kit.charts import pick
+from kit.report.before_after import window_words
 from kit.report.table import Picture, Section, Table, Text, csv_link, plain, svg_link, written
-from kit.report.verdict import window_words
 
 Row = dict[str, Any]
-WIDE, NARROW = 640, 340
+WIDE, NARROW = 720, 340
 
 
 def trail(results: Row) -> Section:
@@ -18,19 +18,45 @@ def trail(results: Row) -> Section:
     lines = pick.get(results, "decision.trail", [])
     fired = pick.get(results, "decision.rule")
     rows = tuple(
-        (f"{line.get('rule')} {plain(line.get('question') or '')}", written(line.get("measured")), written(line.get("threshold")),
-         written(line.get("margin")), written(line.get("outcome")))
+        (
+            f"{line.get('rule')} {plain(line.get('question') or '')}",
+            written(line.get("measured")),
+            written(line.get("threshold")),
+            _margin(line.get("margin")),
+            outcome_words(line),
+        )
         for line in lines
-    )  # fmt: skip
-    outcome = [str(line.get("outcome") or "") for line in lines]
+    )
     table = Table(
-        "decision_trail", "Rules in order; the first that fires decides",
-        ("Rule", "Measured", "Threshold", "Margin", "Outcome"), rows,
-        text_columns=frozenset(range(5)), narrow="stack",
+        "decision_trail",
+        "Rules in order; the first that fires decides",
+        ("Rule", "Measured", "Threshold", "Margin", "Outcome"),
+        rows,
+        "Margin: how far past the threshold, relative to it; negative: short of it. An interval: half-widths beyond 0.",
+        text_columns=frozenset(range(5)),
+        narrow="stack",
         marked=frozenset(place for place, line in enumerate(lines) if line.get("rule") == fired),
-        muted=frozenset(place for place, words in enumerate(outcome) if words.startswith("not consulted")),
-    )  # fmt: skip
+        muted=frozenset(
+            place
+            for place, words in enumerate(line.get("outcome") or "" for line in lines)
+            if words.startswith("not consulted")
+        ),
+    )
     return Section("trail", "Why: the decision trail", (table,), frozenset({"infra"}))
+
+
+def outcome_words(line: Row) -> str:
+    """The outcome of a rule; one that was not consulted or was skipped also says what it would have said."""
+    outcome, would = plain(line.get("outcome") or numbers.NOT_FOUND), line.get("would_say")
+    return f"{outcome}: {plain(would)}" if would and outcome.startswith(("not consulted", "skipped")) else outcome
+
+
+def _margin(value: Any) -> str:
+    if value is None or not numbers.is_known(value):
+        return numbers.ABSENT if value is None else plain(value)
+    if abs(value) >= 10:
+        return f"{'under ' + numbers.MINUS if value < 0 else 'over +'}10"
+    return numbers.signed(value, 2)
 
 
 def pictures(results: Row, names: tuple[str, ...] | None = None) -> list[Picture]:
@@ -41,9 +67,17 @@ def pictures(results: Row, names: tuple[str, ...] | None = None) -> list[Picture
             continue
         wide, narrow = draw(results, WIDE), draw(results, NARROW)
         if wide is not None and narrow is not None:
-            drawn.append(Picture(
-                wide.name, wide.finding, wide.alt, wide.caption, svg_link(wide.svg()), svg_link(narrow.svg()), csv_link(wide.rows),
-            ))  # fmt: skip
+            drawn.append(
+                Picture(
+                    wide.name,
+                    wide.finding,
+                    wide.alt,
+                    wide.caption,
+                    svg_link(wide.svg()),
+                    svg_link(narrow.svg()),
+                    csv_link(wide.rows),
+                )
+            )
     return drawn
 
 
@@ -51,7 +85,11 @@ def evidence(results: Row) -> Section:
     """The figures, the policies at the budget under study, other budgets, and the top keys."""
     drawn = pictures(results)
     missing = {draw.__name__ for draw in charts.FIGURES} - {picture.name for picture in drawn}
-    said = [Text("Not drawn, this log cannot tell: " + ", ".join(sorted(NAMES[name] for name in missing)) + ".", "note")] if missing else []
+    said = (
+        [Text("Not drawn, this log cannot tell: " + ", ".join(sorted(NAMES[name] for name in missing)) + ".", "note")]
+        if missing
+        else []
+    )
     tables = [table for table in (policies(results), budgets(results), top_keys(results), gaps(results)) if table]
     return Section("evidence", "Evidence", (*drawn, *said, *tables), frozenset({"infra"}))
 
@@ -75,17 +113,36 @@ def policies(results: Row) -> Table | None:
     lines = [_bound("Ceiling (no limit)", pick.get(results, "bounds.ceiling")), *_optimum(results, capacity)]
     proposed = pick.proposed_policy(results)
     lines += [
-        (pick.title_of(results, row["policy"]) + (" (recommended)" if row["policy"] == proposed else ""),
-         numbers.percent(row.get("hit_token_ratio")), numbers.percent(_rate(row)), numbers.short(row.get("hit_tokens")),
-         numbers.short(missed(row, "evicted")), numbers.money(row.get("cost"), currency), numbers.count(row.get("m_eq")))
+        (
+            pick.title_of(results, row["policy"]) + (" (recommended)" if row["policy"] == proposed else ""),
+            numbers.percent(row.get("hit_token_ratio")),
+            numbers.percent(_rate(row)),
+            numbers.short(row.get("hit_tokens")),
+            numbers.short(missed(row, "evicted")),
+            numbers.money(row.get("cost"), currency),
+            numbers.count(row.get("m_eq")),
+        )
         for row in rows
-    ]  # fmt: skip
+    ]
     marked = frozenset(place for place, line in enumerate(lines) if line[0].endswith("(recommended)"))
-    head = ("Policy", "Tokens found cached", "Requests hit", "Hit tokens", "Missed, evicted", f"Input bill ({currency})", "Billed tokens per hit")
+    head = (
+        "Policy",
+        "Tokens found cached",
+        "Requests hit",
+        "Hit tokens",
+        "Missed, evicted",
+        f"Input bill ({currency})",
+        "Billed tokens per hit",
+    )
     return Table(
-        "policies", f"Every policy at {numbers.count(capacity)} tokens, {window_words(results)}", head, tuple(lines),
-        "Billed tokens per hit request are price-weighted: input-token equivalents.", marked=marked, narrow="scroll",
-    )  # fmt: skip
+        "policies",
+        f"Every policy at {numbers.count(capacity)} tokens, {window_words(results)}",
+        head,
+        tuple(lines),
+        "Billed tokens per hit request are price-weighted: input-token equivalents.",
+        marked=marked,
+        narrow="scroll",
+    )
 
 
 def missed(row: Row, cause: str) -> int | None:
@@ -99,11 +156,19 @@ def _rate(row: Row) -> float | None:
 
 def _bound(name: str, bound: Row | None) -> tuple[str, ...]:
     found = bound or {}
-    return (name, numbers.percent(found.get("hit_token_ratio")), numbers.ABSENT, numbers.short(found.get("hit_tokens")), *[numbers.ABSENT] * 3)
+    return (
+        name,
+        numbers.percent(found.get("hit_token_ratio")),
+        numbers.ABSENT,
+        numbers.short(found.get("hit_tokens")),
+        *[numbers.ABSENT] * 3,
+    )
 
 
 def _optimum(results: Row, capacity: int | None) -> list[tuple[str, ...]]:
-    bound = next((row for row in pick.get(results, "bounds.optimal", []) if row.get("capacity_tokens") == capacity), None)
+    bound = next(
+        (row for row in pick.get(results, "bounds.optimal", []) if row.get("capacity_tokens") == capacity), None
+    )
     if bound is None:
         return []
     exact = bound.get("exact")
@@ -113,18 +178,31 @@ def _optimum(results: Row, capacity: int | None) -> list[tuple[str, ...]]:
 
 def budgets(results: Row) -> Table | None:
     """Tokens found cached by every policy at every replayed budget, under both assumptions."""
-    rows = [row for row in pick.online(pick.get(results, "replay", [])) if row.get("window") == pick.main_window(results)]
+    rows = [
+        row for row in pick.online(pick.get(results, "replay", [])) if row.get("window") == pick.main_window(results)
+    ]
     capacities = sorted({row["capacity_tokens"] for row in rows})
     pairs = sorted({(row["policy"], row["assumption"]) for row in rows}, key=lambda pair: (pair[1] != "neutral", pair))
     if len(capacities) < 2 or not pairs:
         return None
     found = {(row["policy"], row["assumption"], row["capacity_tokens"]): row.get("hit_token_ratio") for row in rows}
     lines = tuple(
-        (pick.title_of(results, policy), assumption, *(numbers.percent(found.get((policy, assumption, size))) for size in capacities))
+        (
+            pick.title_of(results, policy),
+            assumption,
+            *(numbers.percent(found.get((policy, assumption, size))) for size in capacities),
+        )
         for policy, assumption in pairs
     )
     head = ("Policy", "Assumption", *(f"{numbers.short(size)} tokens" for size in capacities))
-    return Table("budgets", "Input tokens found cached, by budget and assumption", head, lines, text_columns=frozenset({0, 1}), narrow="scroll")
+    return Table(
+        "budgets",
+        "Input tokens found cached, by budget and assumption",
+        head,
+        lines,
+        text_columns=frozenset({0, 1}),
+        narrow="scroll",
+    )
 
 
 def top_keys(results: Row) -> Table | None:
@@ -133,11 +211,16 @@ def top_keys(results: Row) -> Table | None:
     if not keys:
         return None
     lines = tuple(
-        (plain(key.get("alias") or str(key.get("prefix_key") or f"k{place}")[:8]), numbers.count(key.get("requests")),
-         numbers.percent(key.get("request_share")), numbers.count(key.get("prefix_tokens")), numbers.short(key.get("reusable_tokens")),
-         numbers.count(key.get("days_seen")))
+        (
+            plain(key.get("alias") or str(key.get("prefix_key") or f"k{place}")[:8]),
+            numbers.count(key.get("requests")),
+            numbers.percent(key.get("request_share")),
+            numbers.count(key.get("prefix_tokens")),
+            numbers.short(key.get("reusable_tokens")),
+            numbers.count(key.get("days_seen")),
+        )
         for place, key in enumerate(keys, start=1)
-    )  # fmt: skip
+    )
     head = ("Key", "Requests", "Share of requests", "Length (tokens)", "Reusable tokens", "Days seen")
     note = plain(pick.get(results, "concentration.cut_sentence", ""))
     return Table("top_keys", "The most used keys", head, lines, note, narrow="scroll")
@@ -149,12 +232,21 @@ def gaps(results: Row) -> Table | None:
     if not rows:
         return None
     lines = tuple(
-        (plain(row.get("session_type") or "all"), plain(row.get("trigger") or "all"), plain(str(row.get("clock")).replace("_", " ")),
-         numbers.count(row.get("n")), numbers.seconds(row.get("median_seconds")), numbers.decimal(row.get("mu")),
-         numbers.decimal(row.get("sigma")), *(numbers.percent((row.get("p_within") or {}).get(key)) for key in ("300", "3600")))
+        (
+            plain(row.get("session_type") or "all"),
+            plain(row.get("trigger") or "all"),
+            plain(str(row.get("clock")).replace("_", " ")),
+            numbers.count(row.get("n")),
+            numbers.seconds(row.get("median_seconds")),
+            numbers.decimal(row.get("mu")),
+            numbers.decimal(row.get("sigma")),
+            *(numbers.percent((row.get("p_within") or {}).get(key)) for key in ("300", "3600")),
+        )
         for row in rows[:24]
-    )  # fmt: skip
+    )
     head = ("Session type", "Trigger", "Clock", "Gaps", "Median", "Mu (ln s)", "Sigma", "Within 5 min", "Within 1 h")
     left = len(rows) - len(lines)
     note = f"{left} more rows are in results.json." if left > 0 else ""
-    return Table("inter_turn", "Time between turns", head, lines, note, text_columns=frozenset({0, 1, 2}), narrow="scroll")
+    return Table(
+        "inter_turn", "Time between turns", head, lines, note, text_columns=frozenset({0, 1, 2}), narrow="scroll"
+    )

@@ -6,13 +6,18 @@ from typing import Any
 
 from kit import numbers
 from kit.charts import pick
+from kit.report.before_after import span_words
 from kit.report.evidence import pictures
 from kit.report.table import Items, Part, Section, Table, plain
-from kit.report.verdict import has_money, is_switch, span_words
+from kit.report.verdict import has_money, is_switch
 
 Row = dict[str, Any]
-CLASSES = (("read_tokens", "Cache reads"), ("write_tokens", "Cache writes, short"), ("write_long_tokens", "Cache writes, long"),
-           ("uncached_tokens", "Uncached input"))  # fmt: skip
+CLASSES = (
+    ("read_tokens", "Cache reads"),
+    ("write_tokens", "Cache writes, short"),
+    ("write_long_tokens", "Cache writes, long"),
+    ("uncached_tokens", "Uncached input"),
+)
 LABELS = {"LIST": "list prices", "CONTRACT": "prices of your contract", "INVOICED": "prices of an invoice"}
 
 
@@ -34,13 +39,24 @@ def bills(results: Row) -> Table | None:
     rows = sorted(rows, key=lambda row: (row.get("cost") is None, row.get("cost") or 0.0, row["policy"]))
     proposed = pick.proposed_policy(results)
     lines = tuple(
-        (pick.title_of(results, row["policy"]), *(numbers.short(row.get(field)) for field, _ in CLASSES),
-         numbers.money(row.get("cost"), currency, detail=_small(rows)))
+        (
+            pick.title_of(results, row["policy"]),
+            *(numbers.short(row.get(field)) for field, _ in CLASSES),
+            numbers.money(row.get("cost"), currency, detail=_small(rows)),
+        )
         for row in rows
-    )  # fmt: skip
+    )
     head = ("Policy", *(f"{words} (tokens)" for _, words in CLASSES), f"Total ({currency}, estimated)")
     marked = frozenset(place for place, row in enumerate(rows) if is_switch(results) and row["policy"] == proposed)
-    return Table("bills", f"Input bill {span_words(results)}, by policy", head, lines, _price_note(results), marked=marked, narrow="scroll")
+    return Table(
+        "bills",
+        f"Input bill {span_words(results)}, by policy",
+        head,
+        lines,
+        _price_note(results),
+        marked=marked,
+        narrow="scroll",
+    )
 
 
 def _small(rows: list[Row]) -> bool:
@@ -53,7 +69,8 @@ def _price_note(results: Row) -> str:
     label = LABELS.get(str(pick.get(results, "money.label")), "prices")
     dated = f", checked {plain(pick.get(results, 'money.lock_date'))}" if pick.get(results, "money.lock_date") else ""
     share = pick.get(results, "money.priced_token_share")
-    return f"At {label}: {plain(pick.get(results, 'money.price_version', 'source not found'))}{dated}. {numbers.percent(share)} of tokens have a price."
+    source = plain(pick.get(results, "money.price_version", "source not found"))
+    return f"At {label}: {source}{dated}. {numbers.percent(share)} of tokens have a price."
 
 
 def reported(results: Row) -> Table | None:
@@ -63,11 +80,14 @@ def reported(results: Row) -> Table | None:
         return None
     currency = str(real.get("currency") or pick.get(results, "money.currency", "USD"))
     fields = (*CLASSES, ("output_tokens", "Output"))
-    lines = [
-        (words, _tokens(real.get(field)), _tokens(simulated.get(field)))
-        for field, words in fields
-    ]  # fmt: skip
-    lines.append((f"Cost ({currency})", numbers.money(real.get("cost"), currency, True), numbers.money(simulated.get("cost"), currency, True)))
+    lines = [(words, _tokens(real.get(field)), _tokens(simulated.get(field))) for field, words in fields]
+    lines.append(
+        (
+            f"Cost ({currency})",
+            numbers.money(real.get("cost"), currency, True),
+            numbers.money(simulated.get("cost"), currency, True),
+        )
+    )
     head = ("Class (tokens)", "Reported in the log", "Replay, LRU")
     return Table("reported", "What the provider reported, and what the replay says", head, tuple(lines))
 
@@ -82,14 +102,23 @@ def rates(results: Row) -> Table | None:
     if not rows:
         return None
     lines = tuple(
-        (plain(row.get("model") or "all models"), *(numbers.unit_price(row.get(field), row.get("currency") or "USD")
-         for field in ("input", "read", "write_short", "write_long", "output")), _dates(row), plain(row.get("label") or ""))
+        (
+            plain(row.get("model") or "all models"),
+            *(
+                numbers.unit_price(row.get(field), row.get("currency") or "USD")
+                for field in ("input", "read", "write_short", "write_long", "output")
+            ),
+            _dates(row),
+            plain(row.get("label") or ""),
+        )
         for row in rows[:40]
-    )  # fmt: skip
+    )
     head = ("Model", "Input", "Read", "Write, short", "Write, long", "Output", "Valid", "Kind")
     left = len(rows) - len(lines)
     note = f"{left} more prices are in results.json." if left > 0 else ""
-    return Table("rates", "Prices per million tokens", head, lines, note, text_columns=frozenset({0, 6, 7}), narrow="scroll")
+    return Table(
+        "rates", "Prices per million tokens", head, lines, note, text_columns=frozenset({0, 6, 7}), narrow="scroll"
+    )
 
 
 def _dates(row: Row) -> str:
@@ -109,5 +138,3 @@ def left_out(results: Row) -> list[str]:
         lines.append("A month is 30 days of this traffic: the log's days are scaled, growth is not foreseen.")
         lines.append("Amounts are estimates from tokens and prices, not an invoice.")
     return lines + [plain(warning) for warning in pick.get(results, "money.warnings", [])]
-
-

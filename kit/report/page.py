@@ -12,8 +12,9 @@ from markupsafe import Markup
 
 import kit
 from kit.report import evidence, money, quality
+from kit.report.before_after import before_after
 from kit.report.table import Section
-from kit.report.verdict import before_after, verdict
+from kit.report.verdict import verdict
 
 Row = dict[str, Any]
 READINGS = ("both", "finance", "infra")
@@ -29,9 +30,12 @@ def text(value: Any) -> Markup:
 def environment() -> Environment:
     """The template environment: automatic escaping, undefined names are errors, templates from the package."""
     made = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
         loader=FunctionLoader(lambda name: (files("kit.report") / name).read_text(encoding="utf-8")),
-    )  # fmt: skip
+    )
     return made
 
 
@@ -61,7 +65,12 @@ def page(results: Row, reading: str = "both") -> str:
     first = [table for table in (before_after(results),) if table]
     template = environment().get_template("page.html.j2")
     return template.render(
-        title=f"{said.sentence} {said.scope}", heading=HEADING, css=style(), kit_version=results.get("kit_version", kit.__version__),
-        verdict={"scope": said.scope, "sentence": text(said.sentence), "lines": said.lines}, first=first,
-        sections=sections(results, reading), footer=quality.footer(results),
-    )  # fmt: skip
+        title=f"{said.sentence} {said.scope}",
+        heading=HEADING,
+        css=style(),
+        kit_version=results.get("kit_version", kit.__version__),
+        verdict={"scope": said.scope, "sentence": text(said.sentence), "lines": said.lines, "keys_shown": said.keys},
+        first=first,
+        sections=sections(results, reading),
+        footer=quality.footer(results),
+    )

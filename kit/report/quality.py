@@ -1,4 +1,4 @@
-"""What stands behind the figures: near misses, assumptions, rejected rows, what the log cannot tell, words, provenance."""
+"""What stands behind the figures: near misses, assumptions, rows, what the log cannot tell, words, provenance."""
 
 from __future__ import annotations
 
@@ -10,34 +10,52 @@ from kit.report.table import Items, Part, Section, Table, Words, plain, written
 
 Row = dict[str, Any]
 WORDS = (
-    "tier", "prefix key", "hit", "miss cause", "ceiling", "optimum", "mirror", "absorb", "engine", "TTL", "concentration",
-    "rotation", "inter-turn gap", "key cut", "neutral", "pessimistic", "m_eq", "cost_per_request",
-)  # fmt: skip
+    "tier",
+    "prefix key",
+    "hit",
+    "miss cause",
+    "ceiling",
+    "optimum",
+    "mirror",
+    "absorb",
+    "engine",
+    "TTL",
+    "concentration",
+    "rotation",
+    "inter-turn gap",
+    "key cut",
+    "neutral",
+    "pessimistic",
+    "m_eq",
+    "cost_per_request",
+)
 
 
 def what_would_change(results: Row) -> Section:
     """Later rules that would have fired, other budgets, the other assumption and the time to live."""
-    lines = [*_later_rules(results), *_other_budgets(results), *_other_assumption(results)]
-    ttl = pick.get(results, "ttl_verdict.sentence")
-    lines += [f"Time to live: {plain(ttl)}"] if ttl else []
+    lines = [*_near_misses(results), *_other_budgets(results), *_other_assumption(results)]
     lines = lines or ["Nothing that was measured comes near another answer."]
     return Section("change", "What would change the answer", (Items(tuple(lines)),))
 
 
-def _later_rules(results: Row) -> list[str]:
-    fired = pick.get(results, "decision.rule")
-    found = []
-    for line in pick.get(results, "decision.trail", []):
-        outcome = plain(line.get("outcome") or "")
-        if outcome.startswith("not consulted") and line.get("rule") != fired and not outcome.endswith((": no", "not consulted", "cannot tell")):
-            found.append(f"Rule {line.get('rule')} ({plain(line.get('question') or '').rstrip('?.')}), were it reached: {outcome.split(': ', 1)[-1]}.")
-    return found
+def _near_misses(results: Row) -> list[str]:
+    close = pick.get(results, "decision.too_close_to_call", {})
+    sides = [
+        f"{plain(name)}: rule {side.get('rule')}, {plain(side.get('title') or side.get('policy'))}"
+        for name, side in close.items()
+    ]
+    lines = [f"Too close to call, the assumptions disagree ({'; '.join(sides)})."] if sides else []
+    return lines + [plain(row.get("text") or "") + "." for row in pick.get(results, "decision.near_misses", [])]
 
 
 def _other_budgets(results: Row) -> list[str]:
     lines = []
     for label in ("half", "double"):
-        rows = [row for row in pick.online(pick.replay_rows(results, capacity_label=label)) if row.get("hit_token_ratio") is not None]
+        rows = [
+            row
+            for row in pick.online(pick.replay_rows(results, capacity_label=label))
+            if row.get("hit_token_ratio") is not None
+        ]
         lru = next((row for row in rows if row["policy"] == "lru"), None)
         if lru is None or len(rows) < 2:
             continue
@@ -47,7 +65,10 @@ def _other_budgets(results: Row) -> list[str]:
             lines.append(f"{lead} no policy finds more than LRU, {numbers.percent(lru['hit_token_ratio'])}.")
         else:
             gain = numbers.points(best["hit_token_ratio"] - lru["hit_token_ratio"]).lstrip("+")
-            lines.append(f"{lead} {pick.title_of(results, best['policy'])} finds most, {numbers.percent(best['hit_token_ratio'])}, {gain} above LRU.")
+            lines.append(
+                f"{lead} {pick.title_of(results, best['policy'])} finds most, "
+                f"{numbers.percent(best['hit_token_ratio'])}, {gain} above LRU."
+            )
     return lines
 
 
@@ -60,8 +81,13 @@ def _other_assumption(results: Row) -> list[str]:
     currency = pick.get(results, "money.currency", "USD")
     ratios = [numbers.percent((row or {}).get("hit_token_ratio")) for row in pair]
     costs = [(row or {}).get("cost") for row in pair]
-    money = f", {numbers.money(costs[0], currency)} and {numbers.money(costs[1], currency)}" if None not in costs else ""
-    return [f"With a shorter time to live, lost reads and late writes (pessimistic), LRU and {title} find {ratios[0]} and {ratios[1]} of tokens cached{money}."]
+    money = (
+        f", {numbers.money(costs[0], currency)} and {numbers.money(costs[1], currency)}" if None not in costs else ""
+    )
+    return [
+        "With a shorter time to live, lost reads and late writes (pessimistic), "
+        f"LRU and {title} find {ratios[0]} and {ratios[1]} of tokens cached{money}."
+    ]
 
 
 def quality(results: Row) -> Section:
@@ -72,8 +98,12 @@ def quality(results: Row) -> Section:
     parts: list[Part] = [Items(tuple(dict.fromkeys(assumed))), _rows(log)]
     opened = [plain(line) for line in log.get("cannot_tell") or []]
     if log.get("missing"):
-        parts.append(Items(("Columns this log does not have: " + ", ".join(plain(name) for name in log["missing"]) + ".",)))
-    parts.append(Items(tuple(f"Cannot tell: {line}" for line in opened) or ("Nothing is left open by missing columns.",)))
+        parts.append(
+            Items(("Columns this log does not have: " + ", ".join(plain(name) for name in log["missing"]) + ".",))
+        )
+    parts.append(
+        Items(tuple(f"Cannot tell: {line}" for line in opened) or ("Nothing is left open by missing columns.",))
+    )
     return Section("quality", "Assumptions and data quality", tuple(parts))
 
 
@@ -97,7 +127,10 @@ def _settings_lines(settings: Row) -> list[str]:
 
 def _rows(log: Row) -> Table:
     rejected = log.get("rejected") or {}
-    lines = [("Rows read", numbers.count(log.get("rows"))), ("Rows used", numbers.count(log.get("kept", log.get("requests"))))]
+    lines = [
+        ("Rows read", numbers.count(log.get("rows"))),
+        ("Rows used", numbers.count(log.get("kept", log.get("requests")))),
+    ]
     lines += [(f"Rejected: {plain(reason)}", numbers.count(number)) for reason, number in rejected.items()]
     lines += [] if rejected else [("Rejected", "0")]
     return Table("rows", "Rows of the log", ("Rows", "Number"), tuple(lines))
@@ -113,11 +146,17 @@ def footer(results: Row) -> Words:
     """Where the figures come from and how to make them again."""
     log, money, note = (pick.get(results, key, {}) for key in ("log", "money", "footer"))
     parameters = pick.get(results, "parameters", {})
-    set_ones = ", ".join(f"{plain(name)}={_parameter(value)}" for name, value in parameters.items() if value not in (None, {}, []))
+    set_ones = ", ".join(
+        f"{plain(name)}={_parameter(value)}" for name, value in parameters.items() if value not in (None, {}, [])
+    )
     sheet = " ".join(plain(money[key]) for key in ("price_version", "lock_date") if money.get(key)) or numbers.NOT_FOUND
     files = ", ".join(plain(name).rsplit("/", 1)[-1] for name in (log.get("files") or [])[:5])
     pairs = [
-        ("Log", f"sha256 {plain(log.get('sha256') or numbers.NOT_FOUND)} · {numbers.count(log.get('rows'))} rows" + (f" · {files}" if files else "")),
+        (
+            "Log",
+            f"sha256 {plain(log.get('sha256') or numbers.NOT_FOUND)} · {numbers.count(log.get('rows'))} rows"
+            + (f" · {files}" if files else ""),
+        ),
         ("Kit", plain(results.get("kit_version") or note.get("kit_version") or numbers.NOT_FOUND)),
         ("Parameters", set_ones or "defaults"),
         ("Prices", f"{sheet}, {money.get('currency') or 'USD'}, {plain(money.get('label') or numbers.NOT_FOUND)}"),

@@ -16,7 +16,9 @@ from urllib.parse import quote
 
 from kit import numbers
 
-_UNSEEN = re.compile("[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb]")
+_UNSEEN = re.compile(
+    "[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb]"
+)
 _LONGEST_CELL = 300
 _FORMULA_START = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
 
@@ -125,7 +127,7 @@ def written(value: Any) -> str:
 
 
 def csv_cell(value: Any) -> Any:
-    """A cell that a spreadsheet cannot take for a formula: text that starts like one gets an apostrophe; numbers stay."""
+    """A cell no spreadsheet takes for a formula: text that starts like one gets an apostrophe; numbers stay."""
     if value is None:
         return ""
     if isinstance(value, (int, float)):

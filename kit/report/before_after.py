@@ -1,0 +1,108 @@
+"""LRU beside the policy the decision names (or the best other): money, billed tokens per hit, tokens found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kit import numbers
+from kit.charts import pick
+from kit.report.table import Table, plain
+from kit.report.verdict import has_money, is_switch, percent_change
+
+Row = dict[str, Any]
+Line = tuple[str, ...]
+
+
+def before_after(results: Row) -> Table | None:
+    """Both policies at the budget under study, their change and its interval; None without a second policy."""
+    other, lru = pick.other_policy(results), pick.at_actual(results, "lru")
+    row = pick.at_actual(results, other) if other else None
+    if not row or not lru:
+        return None
+    title = pick.title_of(results, row["policy"])
+    head = ("Measure", "LRU", title if is_switch(results) else f"{title} (not recommended)", "Change", "95% interval")
+    lines = [*_money_lines(results, lru, row), *_token_lines(lru, row)]
+    return Table("before_after", f"Before and after, {span_words(results)}", head, tuple(lines), _note(results))
+
+
+def _note(results: Row) -> str:
+    blocks = pick.get(results, "settings.bootstrap_blocks")
+    basis = plain(pick.get(results, "settings.block_basis", "requests"))
+    return (
+        f"Budget {numbers.count(pick.actual_capacity(results))} tokens, {pick.main_assumption(results)} assumption, "
+        f"{window_words(results)}. Intervals: paired bootstrap over {numbers.count(blocks)} blocks ({basis}); "
+        "they cover chance in this traffic, not new prices or growth."
+    )
+
+
+def window_words(results: Row) -> str:
+    """The window in words."""
+    if pick.main_window(results) == "warm":
+        return str(pick.get(results, "settings.warm_basis", "after warm-up"))
+    return "all requests, from an empty cache"
+
+
+def span_words(results: Row) -> str:
+    """How much time the figures cover."""
+    days = pick.get(results, "log.days")
+    return f"over {numbers.count(days)} calendar {'day' if days == 1 else 'days'}" if days else "over the whole log"
+
+
+def _band(row: Row, measure: str, write: Callable[[float], str], scale: float = 1.0) -> str:
+    found = pick.interval(row, measure)
+    return numbers.span(write(found["low"] * scale), write(found["high"] * scale)) if found else numbers.ABSENT
+
+
+def _money_lines(results: Row, lru: Row, row: Row) -> list[Line]:
+    if not has_money(results) or row.get("cost_per_request") is None:
+        return [("Input bill", numbers.NOT_FOUND, numbers.NOT_FOUND, numbers.ABSENT, numbers.ABSENT)]
+    currency = pick.get(results, "money.currency", "USD")
+    return [
+        _cost_line(f"Cost per request, input side ({currency}, estimated)", lru, row, currency),
+        _bill_line(f"Input bill ({currency}, estimated)", lru, row, currency),
+        _equivalents_line("Billed tokens per locally hit request, price-weighted", lru, row),
+    ]
+
+
+def _cost_line(name: str, lru: Row, row: Row, currency: str) -> Line:
+    def change(amount: float) -> str:
+        return ("+" if amount > 0 else "") + numbers.unit_price(amount, currency)
+
+    before, after = lru["cost_per_request"], row["cost_per_request"]
+    written = (numbers.unit_price(amount, currency) for amount in (before, after))
+    return (name, *written, change(after - before), _band(row, "cost_per_request", change))
+
+
+def _bill_line(name: str, lru: Row, row: Row, currency: str) -> Line:
+    small = max(lru["cost"], row["cost"]) < 1000
+
+    def change(amount: float) -> str:
+        return numbers.money_change(amount, currency, small)
+
+    written = (numbers.money(amount, currency, small) for amount in (lru["cost"], row["cost"]))
+    band = _band(row, "cost_per_request", change, lru["requests"])
+    return (name, *written, change(row["cost"] - lru["cost"]), band)
+
+
+def _equivalents_line(name: str, lru: Row, row: Row) -> Line:
+    before, after = lru.get("m_eq"), row.get("m_eq")
+    written = (numbers.count(before), numbers.count(after))
+    if not before or after is None:
+        return (name, *written, numbers.ABSENT, numbers.ABSENT)
+    return (name, *written, percent_change(after / before - 1), _band(row, "m_eq", percent_change, 1 / before))
+
+
+def _token_lines(lru: Row, row: Row) -> list[Line]:
+    rates = [line["hits"] / line["requests"] if line.get("requests") else None for line in (lru, row)]
+    ratios = [line.get("hit_token_ratio") for line in (lru, row)]
+    return [
+        _share_line("Input tokens found cached", ratios, _band(row, "hit_token_ratio", numbers.points)),
+        _share_line("Requests that found their prefix", rates, _band(row, "request_hit_rate", numbers.points)),
+    ]
+
+
+def _share_line(name: str, shares: list[float | None], band: str) -> Line:
+    before, after = shares
+    change = numbers.points(after - before) if before is not None and after is not None else numbers.NOT_FOUND
+    return (name, numbers.percent(before), numbers.percent(after), change, band)
