@@ -21,6 +21,8 @@ LEVEL = 0.95
 REPLICATES = 2000
 BLOCKS = "session blocks"
 DAYS = "days"
+WEEK_DAYS, CHOSEN_DAYS = 7, 5
+FEWEST_DAYS = 5
 Floats = NDArray[np.float64]
 
 
@@ -179,10 +181,43 @@ def paired_ratios(
     return [_interval(values[p] - values[base], draws[p] - draws[base], units, level, basis) for p in range(policies)]
 
 
+def over_days(interval: Interval | None) -> Interval | None:
+    """An interval over days, or None where fewer than five days leave it without a meaning."""
+    return interval if interval is not None and interval.units >= FEWEST_DAYS else None
+
+
 def wider(*intervals: Interval | None) -> Interval | None:
     """The widest of the known intervals: the honest headline where blocks and days disagree. None if none is known."""
     known = [interval for interval in intervals if interval is not None]
     return max(known, key=lambda interval: interval.width) if known else None
+
+
+def by_day(by_hour: NDArray[np.int64], first_hour: int) -> NDArray[np.int64]:
+    """Counts per UTC day from counts per hour: [hours, ...] in, [days, ...] out; `first_hour` in hours since 1970."""
+    day = (first_hour + np.arange(len(by_hour))) // 24
+    if day.size == 0:
+        return by_hour
+    return np.add.reduceat(by_hour, np.flatnonzero(np.diff(day, prepend=day[0] - 1)), axis=0)
+
+
+@dataclass(frozen=True)
+class Held:
+    """Ratio A minus ratio B on the days a choice is made from and on those it is checked on; None: too few days."""
+
+    chosen_on: float | None
+    checked_on: float | None
+
+
+def held_out(num_a: ArrayLike, den_a: ArrayLike, num_b: ArrayLike, den_b: ArrayLike) -> Held:
+    """The difference on the first five sevenths of the days and on the rest; columns are [days], seven or more."""
+    columns = np.stack([np.asarray(column, dtype=np.float64) for column in (num_a, den_a, num_b, den_b)])
+    days = columns.shape[-1]
+    if days < WEEK_DAYS:
+        return Held(None, None)
+    cut = round(days * CHOSEN_DAYS / WEEK_DAYS)
+    parts = [columns[:, :cut].sum(axis=1), columns[:, cut:].sum(axis=1)]
+    found = [float(_ratio(part[0], part[1]) - _ratio(part[2], part[3])) for part in parts]
+    return Held(*(value if np.isfinite(value) else None for value in found))
 
 
 @dataclass(frozen=True)

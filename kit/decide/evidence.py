@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from kit.intervals import Interval
+from kit.intervals import Interval, Standing
 
 COST = "cost_per_request"
 HITS = "hit_token_ratio"
@@ -21,6 +21,8 @@ class Contrast:
 
     `interval` is the policy minus the baseline: of cost per request (money, or input-token equivalents where `currency`
     is None) when `measure` is "cost_per_request", of the hit-token ratio when it is "hit_token_ratio" (engine mode).
+    `chosen_on` and `checked_on` are the same difference on the first five and the last two days of a week, None where
+    the log is shorter: a policy that does not win on both is refused.
     """
 
     policy: str
@@ -35,6 +37,8 @@ class Contrast:
     requests: int | None = None
     input_tokens: int | None = None
     title: str | None = None
+    chosen_on: float | None = None
+    checked_on: float | None = None
 
     @property
     def m_eq_falls(self) -> bool | None:
@@ -64,11 +68,21 @@ class Contrast:
         return self.interval.value if self.measure == HITS else -self.interval.value
 
     @property
+    def wins_on(self) -> tuple[bool, bool]:
+        """Whether it wins on the days it is chosen on and on those it is checked on; True with too few days."""
+        sign = 1 if self.measure == HITS else -1
+        first, last = (part is None or sign * part > 0 for part in (self.chosen_on, self.checked_on))
+        return first, last
+
+    @property
     def better(self) -> bool | None:
-        """The table's "better": the interval excludes zero on the good side, M_eq falls, the hit-token ratio holds."""
+        """The table's "better": the interval excludes zero on the good side, M_eq falls, the hit-token ratio holds.
+
+        Where the log has a week of days, it must also win on the first five and on the last two.
+        """
         holds = None if self.hit_ratio_change is None else self.hit_ratio_change >= 0
         clears = None if self.lead is None else self.lead > 0
-        return all_of((clears, self.m_eq_falls, holds))
+        return all_of((clears, self.m_eq_falls, holds, *self.wins_on))
 
     @property
     def name(self) -> str:
@@ -139,6 +153,10 @@ class Evidence:
     length_checks: tuple[Contrast, ...] = ()
     # Every online candidate against LRU at the budget (rows 6, 7 and 9).
     online: tuple[Contrast, ...] = ()
+    # P(best) and regret of LRU and every online candidate at the budget (no row reads them; the verdict quotes them).
+    standings: tuple[Standing, ...] = ()
+    # LRU at double the budget against LRU at the budget: what room is worth.
+    doubling: Contrast | None = None
 
     def against_lru(self, policy: str) -> Contrast | None:
         """The contrast of an online candidate against LRU at the budget, or None where it was not replayed."""
@@ -255,6 +273,8 @@ def plain(value: Any) -> Any:
             "hit_ratio_change": value.hit_ratio_change,
             "m_eq_now": value.m_eq_now,
             "m_eq_proposed": value.m_eq_proposed,
+            "chosen_on": value.chosen_on,
+            "checked_on": value.checked_on,
         }
     if isinstance(value, float) and not math.isfinite(value):
         return None

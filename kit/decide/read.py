@@ -133,11 +133,11 @@ def _read_contrast(condition: Condition, contrast: Contrast | None) -> Reading:
 
 
 def _shortfall(contrast: Contrast) -> float:
-    """How far the side conditions fail, relative: the rise of M_eq or the fall of the hit-token ratio."""
+    """How far the side conditions fail, relative: the rise of M_eq or the fall of the hit-token ratio; 1 on days."""
     rise = 0.0
     if contrast.m_eq_now and contrast.m_eq_proposed is not None:
         rise = max(0.0, contrast.m_eq_proposed / contrast.m_eq_now - 1)
-    return max(rise, -(contrast.hit_ratio_change or 0.0), 0.0)
+    return max(rise, -(contrast.hit_ratio_change or 0.0), 0.0 if all(contrast.wins_on) else 1.0)
 
 
 def contrast_text(contrast: Contrast) -> str:
@@ -164,6 +164,8 @@ def _against(contrast: Contrast) -> str:
         notes.append("M_eq is not found")
     if contrast.hit_ratio_change is not None and contrast.hit_ratio_change < 0:
         notes.append("hit tokens fall")
+    parts = ("the first five days", "the last two days")
+    notes += [f"it does not win on {part}" for part, won in zip(parts, contrast.wins_on, strict=True) if not won]
     return f", but {' and '.join(notes)}" if notes else ""
 
 

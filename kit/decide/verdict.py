@@ -10,7 +10,7 @@ from kit import numbers
 from kit.decide.evidence import Evidence
 from kit.decide.money import Saving, saving, smaller
 from kit.decide.read import Reading, RuleReading, policy_title, read_rule
-from kit.decide.table import RULES, THRESHOLDS
+from kit.decide.table import BEST_ONLINE, RULES, THRESHOLDS
 
 FIRES = "fires"
 SILENT = "does not fire"
@@ -111,13 +111,21 @@ def _conflict(
     if pessimistic is None:
         return None
     both = [_walk(one, limits, True, counters_trustworthy).verdict for one in (evidence, pessimistic)]
-    if both[0].policy == both[1].policy:
+    if both[0].policy == both[1].policy or _holds_too(both[0], both[1], pessimistic, limits):
         return None
     names = (evidence.assumption, pessimistic.assumption)
     return {
         name: {"rule": row.rule.number, "policy": row.policy, "title": row.title}
         for name, row in zip(names, both, strict=True)
     }
+
+
+def _holds_too(neutral: RuleReading, harsh: RuleReading, pessimistic: Evidence, limits: Mapping[str, float]) -> bool:
+    """Both stop at the row of replay evidence and the neutral choice passes it under the pessimistic assumption too."""
+    if neutral.rule.policy != BEST_ONLINE or harsh.rule.policy != BEST_ONLINE:
+        return False
+    same = pessimistic.against_lru(neutral.policy)
+    return same is not None and bool(same.better) and (same.hit_ratio_change or 0.0) >= limits["gain_points"]
 
 
 def _decision(
