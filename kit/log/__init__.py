@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -36,7 +37,8 @@ def connect(path: str = ":memory:", read_only: bool = False) -> duckdb.DuckDBPyC
     """A connection whose session zone is UTC."""
     con = duckdb.connect(path, read_only=read_only)
     con.execute("SET TimeZone = 'UTC'")
-    con.execute("SET enable_progress_bar = false")
+    with suppress(duckdb.InvalidInputException):  # Jupyter without widgets: it has no bar to turn off
+        con.execute("SET enable_progress_bar = false")
     return con
 
 
