@@ -9,6 +9,7 @@ from kit.reuse.trace import Ints, Trace
 
 Floats = NDArray[np.float64]
 MOST_BLOCKS = 200
+LEAST_BLOCKS = 5
 TIME_STRETCHES = 50
 
 
@@ -25,13 +26,21 @@ def request_blocks(trace: Trace) -> tuple[Ints, str]:
     return np.arange(trace.requests) * TIME_STRETCHES // max(trace.requests, 1), "stretches of time"
 
 
+def interval(low: float, high: float) -> dict[str, float] | None:
+    """Both edges as a plain dict; None where they are not known."""
+    return {"low": float(low), "high": float(high)} if np.isfinite(low) and np.isfinite(high) else None
+
+
 def ratio_interval(
     part: Floats, whole: Floats, replicates: int = 1000, seed: int = 1, level: float = 0.95
 ) -> tuple[Floats, Floats]:
     """Low and high of sum(part) / sum(whole) per column, blocks down the rows; NaN where there is no whole.
 
     Ratio of sums over redrawn blocks; the same draws for every column, so columns may be compared.
+    NaN everywhere below 5 blocks: so few cannot speak for others.
     """
+    if len(part) < LEAST_BLOCKS:
+        return np.full(part.shape[1], np.nan), np.full(part.shape[1], np.nan)
     weights = redraws(len(part), replicates, seed)
     whole_sum = weights @ whole
     with np.errstate(invalid="ignore", divide="ignore"):

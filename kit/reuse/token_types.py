@@ -10,7 +10,7 @@ from numba import njit
 
 from kit.reuse.concentration import share
 from kit.reuse.cuts import prompt_tokens, reusable_tokens
-from kit.reuse.resample import ratio_interval, request_blocks
+from kit.reuse.resample import interval, ratio_interval, request_blocks
 from kit.reuse.trace import Codes, Ints, Trace, read_trace, sum_from_root
 
 TOOL_OUTPUT = ("tool_result", "tool_output")
@@ -48,14 +48,13 @@ def _rows(trace: Trace, kind: Codes, names: list[Any], label: str, replicates: i
     rows = []
     for number, name in enumerate(names):
         tokens, reused = int(brought[:, number].sum()), int(again[:, number].sum())
-        interval = None if np.isnan(low[number]) else {"low": float(low[number]), "high": float(high[number])}
         rows.append(
             {
                 label: name,
                 "tokens": tokens,
                 "reused_tokens": reused,
                 "reuse_rate": share(reused, tokens),
-                "interval": interval,
+                "interval": interval(low[number], high[number]),
                 "one_shot_token_share": share(alone[number], tokens),
             }
         )

@@ -2,7 +2,28 @@
 
 from __future__ import annotations
 
+from kit.turns.diagnosis import curves, diagnose
+from kit.turns.drift import drift
 from kit.turns.gaps import CLOCKS, TRIGGERS, TYPE_RULE, Batch, Gaps, batch, read_gaps
+from kit.turns.outlook import ttl_outlook
+from kit.turns.pooling import per_session, pool, session_summary
 from kit.turns.summary import WITHIN_SECONDS, inter_turn
 
-__all__ = ["CLOCKS", "TRIGGERS", "TYPE_RULE", "WITHIN_SECONDS", "Batch", "Gaps", "batch", "inter_turn", "read_gaps"]
+__all__ = [
+    "CLOCKS",
+    "TRIGGERS",
+    "TYPE_RULE",
+    "WITHIN_SECONDS",
+    "Batch",
+    "Gaps",
+    "batch",
+    "curves",
+    "diagnose",
+    "drift",
+    "inter_turn",
+    "per_session",
+    "pool",
+    "read_gaps",
+    "session_summary",
+    "ttl_outlook",
+]

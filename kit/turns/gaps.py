@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -87,6 +87,12 @@ class Batch:
     def of_kind(self, trigger: str) -> Mask:
         """Mask of the gaps that this trigger ended (all of them for ``all``)."""
         return np.ones(len(self.seconds), dtype=bool) if trigger == "all" else self.kind == TRIGGERS.index(trigger)
+
+    def only(self, trigger: str) -> Batch:
+        """The batch with the gaps of one trigger alone (``all``: as it is)."""
+        mine = self.of_kind(trigger)
+        named = ("seconds", "kind", "session", "day", "tokens")
+        return replace(self, **{name: getattr(self, name)[mine] for name in named})
 
 
 def _seconds(column: pl.Series) -> Floats:

@@ -78,16 +78,21 @@ def _still_to_come(fit: Fit, log_open: Floats, cured: bool) -> tuple[Floats, Flo
     return waiting / np.maximum(never + waiting.sum(axis=-1, keepdims=True), 1e-300), mean, square
 
 
-def fit_open(sums: Sums, cured: bool = True, rounds: int = 2000, tolerance: float = 1e-6) -> Fit:
+def fit_open(
+    sums: Sums, cured: bool = True, rounds: int = 2000, tolerance: float = 1e-6, start: Fit | None = None
+) -> Fit:
     """Log-normals of observed gaps and open turns together, by expectation maximisation.
 
     ``cured``: an open turn may also never be followed (it contributes ln(1 - p + p S)); without it every open turn is
-    followed some day (ln S). An open turn may end in any of the kinds, so the kinds are fitted together.
+    followed some day (ln S). An open turn may end in any of the kinds, so the kinds are fitted together. ``start``: a
+    fit of the same kinds to begin from.
     """
     observed = sums.count.sum(axis=-1, keepdims=True)
     turns = np.maximum(observed + sums.open_weight.sum(axis=-1, keepdims=True), 1e-12)
     mu, sigma = _spread(sums.count, sums.log_sum, sums.square_sum)
     fit = Fit(mu, sigma, sums.count / (turns if cured else np.maximum(observed, 1e-12)))
+    if start is not None and sums.open_weight.any():
+        fit = Fit(*(np.broadcast_to(part, mu.shape) for part in (start.mu, start.sigma, start.continues)))
     for _ in range(rounds if sums.open_weight.any() else 0):
         chance, mean, square = _still_to_come(fit, sums.log_open, cured)
         chance = chance * sums.open_weight[..., None]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kit.reuse.resample import MOST_BLOCKS, redraws
+from kit.reuse.resample import LEAST_BLOCKS, MOST_BLOCKS, interval, redraws
 from kit.turns.gaps import TRIGGERS, Batch
 from kit.turns.lognormal import Fit, Sums, fit_open
 
@@ -64,16 +64,25 @@ def block_sums(batch: Batch) -> Blocks:
 def fit_redrawn(
     sums: Blocks, merged: bool, replicates: int = 200, seed: int = 1, cured: bool = True
 ) -> tuple[Fit, Fit]:
-    """The fit of the log itself and the fits of ``replicates`` redrawn logs (sessions with replacement)."""
+    """The fit of the log itself and the fits of ``replicates`` redrawn logs (sessions with replacement).
+
+    One redraw of NaN below 5 blocks of sessions: so few cannot speak for others.
+    """
     blocks = len(sums.count)
     whole = fit_open(sums.weighted(np.ones((1, blocks)), merged), cured)
-    return whole, fit_open(sums.weighted(redraws(blocks, replicates, seed), merged), cured, tolerance=1e-4)
+    if blocks < LEAST_BLOCKS:
+        unknown = np.full((1, whole.mu.shape[1]), np.nan)
+        return whole, Fit(unknown, unknown, unknown)
+    drawn = sums.weighted(redraws(blocks, replicates, seed), merged)
+    many = fit_open(drawn, cured, tolerance=1e-4, start=whole)
+    for part in (many.mu, many.sigma, many.continues):
+        part[drawn.count < 2] = np.nan
+    return whole, many
 
 
 def span(values: Floats, level: float = 0.95) -> dict[str, float] | None:
-    """Central interval of redrawn values; None where fewer than half of them are finite."""
-    known = values[np.isfinite(values)]
-    if len(known) * 2 < len(values) or not len(known):
+    """Central interval of redrawn values; None where more than half of them are not known."""
+    if np.isnan(values).mean() > 0.5:
         return None
-    low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2])
-    return {"low": float(low), "high": float(high)}
+    low, high = np.nanquantile(values, [(1 - level) / 2, (1 + level) / 2])
+    return interval(low, high)

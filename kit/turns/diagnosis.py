@@ -1,0 +1,76 @@
+"""Everything about turns in one call, as plain dicts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kit.turns.drift import drift
+from kit.turns.gaps import CLOCKS, TRIGGERS, TYPE_RULE, Gaps, batch, read_gaps
+from kit.turns.goodness import incidence, qq, survival
+from kit.turns.outlook import ttl_outlook
+from kit.turns.pooling import per_session, session_summary
+from kit.turns.summary import inter_turn
+
+CANNOT_TELL = "this log has no sessions: gaps between turns cannot be told"
+SYNTHETIC = "the log has no common clock: gaps inside a session are the log's, what spans sessions is not"
+
+
+def curves(log: Any, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Quantile pairs (``qq``) and ``survival`` (seen and fitted) of every fitted start-to-start row."""
+    gaps = read_gaps(log)
+    found = []
+    for row in rows:
+        if row["clock"] != CLOCKS[0] or row["mu"] is None:
+            continue
+        group = batch(gaps, row["session_type"])
+        mine = group.of_kind(row["trigger"])
+        times, come = incidence(group.seconds, mine, group.open_seconds)
+        found.append(
+            {
+                **{name: row[name] for name in ("session_type", "trigger", "clock")},
+                "qq": qq(group.seconds[mine], row["mu"], row["sigma"]),
+                "survival": survival(times, come, row["continues"], row["mu"], row["sigma"]),
+            }
+        )
+    return found
+
+
+def _counted(gaps: Gaps) -> dict[str, Any]:
+    """Gaps, zeros and negative ones on each clock, by trigger and in all: nothing is dropped unseen."""
+    found = {}
+    for clock in CLOCKS:
+        seconds = gaps.seconds[clock]
+        known = ~np.isnan(seconds)
+        found[clock] = {
+            "gaps": int(known.sum()),
+            "positive": int((seconds > 0).sum()),
+            "zeros": int((seconds == 0).sum()),
+            "negative": int((seconds < 0).sum()),
+            "by_trigger": {name: int((known & (gaps.trigger == at)).sum()) for at, name in enumerate(TRIGGERS)},
+        }
+    return found
+
+
+def diagnose(log: Any, replicates: int = 200, seed: int = 1, zone: str = "UTC") -> dict[str, Any]:
+    """All figures of this package: inter_turn, counts, curves, per_session, ttl_outlook, drift; plain dicts and lists.
+
+    ``drift`` is empty on a log without a common clock, everything is empty on one without sessions (``cannot_tell``).
+    """
+    gaps = read_gaps(log, zone)
+    rows = inter_turn(gaps, replicates, seed)
+    told: dict[str, Any] = {} if gaps.session_names else {"cannot_tell": CANNOT_TELL}
+    if gaps.session_names and not gaps.has_clock:
+        told = {"note": SYNTHETIC}
+    return {
+        "inter_turn": rows,
+        "counts": _counted(gaps),
+        "session_type_rule": TYPE_RULE,
+        "curves": curves(gaps, rows),
+        "per_session": session_summary(per_session(gaps)),
+        "ttl_outlook": ttl_outlook(gaps, seed=seed),
+        "drift": drift(gaps, seed=seed) if gaps.has_clock else [],
+        "zone": zone,
+        **told,
+    }
