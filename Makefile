@@ -56,8 +56,11 @@ style: env
 browser: env
 	$(PY) tests/browser.py
 
+# JupyterLab asks at its first start whether it may fetch news; here it neither asks nor fetches.
 lab: env
-	$(PY) -m jupyterlab --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate --notebook-dir=. notebooks $(ARGS)
+	@mkdir -p $(VENV)/share/jupyter/lab/settings
+	@echo '{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": false}}' > $(VENV)/share/jupyter/lab/settings/overrides.json
+	@$(PY) -m jupyterlab --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate --LabApp.default_url=/lab/tree/notebooks --ServerApp.root_dir=. $(if $(filter 0,$(shell id -u)),--allow-root) $(ARGS)
 
 bench: $(VENV)/.stamp-bench
 	@for file in bench/*.py; do echo "== $$file"; $(PY) $$file $(ARGS) || exit 1; done
