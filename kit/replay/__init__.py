@@ -105,7 +105,7 @@ def lost_reads(paths: Paths, loss: float, seed: int = 1) -> NDArray[np.bool_]:
     if loss <= 0:
         return np.zeros(paths.requests, np.bool_)
     x = paths.ts_us.astype(np.uint64) ^ (paths.leaf.astype(np.int64) + 1).astype(np.uint64) << np.uint64(40)
-    x += np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15)
+    x += np.uint64(seed * 0x9E3779B97F4A7C15 % 2**64)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)
     return (x ^ (x >> np.uint64(31))) / 2.0**64 < loss
