@@ -125,6 +125,7 @@ def _contrast(
 ) -> Contrast:
     """One policy against another from their replay rows and the interval of their difference."""
     measure = HITS if scene.tier_mode == "engine" else COST
+    told = (interval or {}).get(measure)
     priced = bills.rates is not None and row["cost_per_request"] is not None
     change = None
     if row["hit_token_ratio"] is not None and base["hit_token_ratio"] is not None:
@@ -132,7 +133,7 @@ def _contrast(
     return Contrast(
         policy=row["policy"],
         baseline=base["policy"],
-        interval=from_dict((interval or {}).get(measure)),
+        interval=from_dict(told),
         measure=measure,
         currency=bills.rates.currency if priced and bills.rates else None,
         capacity_tokens=row["capacity_tokens"],
@@ -142,6 +143,8 @@ def _contrast(
         requests=row["requests"],
         input_tokens=row["input_tokens"],
         title=REGISTRY[row["policy"]].title,
+        chosen_on=(told or {}).get("chosen_on"),
+        checked_on=(told or {}).get("checked_on"),
     )
 
 

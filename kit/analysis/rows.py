@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,13 +19,17 @@ BASE_POLICY = "lru"
 
 @dataclass(frozen=True)
 class Billing:
-    """How a replay is billed: rates (None: no money), tier mode, write class, bootstrap replicates and seed."""
+    """How a replay is billed: rates (None: no money), tier mode, write class, bootstrap replicates and seed.
+
+    `first_hour` is the hour of the first request since 1970 (UTC): it tells which hours make a day.
+    """
 
     rates: Rates | None
     tier_mode: str
     write_class: str
     replicates: int
     seed: int
+    first_hour: int = 0
 
     def bill(self, tally: Tally, window: str) -> billing.Bill:
         """The bill of one replay in one window."""
@@ -87,11 +91,30 @@ def differences_from(
 ) -> list[dict[str, Any] | None]:
     """Per replay of one cell: intervals of its hit-token ratio, cost per request and M_eq minus the base policy's.
 
-    A measure that cannot be told is None; the whole is None where the base policy was not replayed.
+    A measure that cannot be told is None; the whole is None where the base policy was not replayed. Over all requests
+    the wider of session blocks and days is given, with the difference on the first five and the last two days of seven.
     """
     base = next((i for i, (tally, _) in enumerate(priced) if tally.policy == base_policy), None)
     if base is None:
         return [None] * len(priced)
+    blocks = _columns(priced, bills, window)
+    days = _columns(_by_day(priced, bills), bills, window) if window == "cold" else None
+    told = {name: _told(*pair, base, bills, None if days is None else days[name]) for name, pair in blocks.items()}
+    return [{name: one[row] for name, one in told.items()} for row in range(len(priced))]
+
+
+def _by_day(priced: Sequence[tuple[Tally, billing.Bill]], bills: Billing) -> list[tuple[Tally, billing.Bill]]:
+    """The same replays with UTC days in the place of bootstrap blocks, billed by day."""
+    found = []
+    for tally, _ in priced:
+        days = intervals.by_day(tally.by_hour, bills.first_hour).swapaxes(0, 1)
+        daily = replace(tally, by_block=np.stack([np.zeros_like(days), days]))
+        found.append((daily, bills.bill(daily, "cold")))
+    return found
+
+
+def _columns(priced: Sequence[tuple[Tally, billing.Bill]], bills: Billing, window: str) -> dict[str, tuple[Any, Any]]:
+    """Per measure: numerator and denominator, [policies, units]; a numerator that cannot be told is None."""
     counts = {name: np.stack([t.blocks(name, window).sum(axis=0) for t, _ in priced])
               for name in ("hits", "hit_tokens", "input_tokens")}  # fmt: skip
     requests = np.stack([bill.requests_by_block for _, bill in priced])
@@ -104,15 +127,24 @@ def differences_from(
     }
     if bills.tier_mode == "engine":
         columns["cost_per_request"] = (None, requests)
-    told = {name: _told(num, den, base, bills) for name, (num, den) in columns.items()}
-    return [{name: intervals_[row] for name, intervals_ in told.items()} for row in range(len(priced))]
+    return columns
 
 
-def _told(num: Any, den: Any, base: int, bills: Billing) -> list[dict[str, Any] | None]:
+def _told(num: Any, den: Any, base: int, bills: Billing, daily: tuple[Any, Any] | None) -> list[dict[str, Any] | None]:
+    """The headline interval per policy as plain values, with the parts of the week where there are days."""
     if num is None:
         return [None] * len(den)
     found = intervals.paired_ratios(num, den, base, bills.replicates, bills.seed)
-    return [interval.as_dict() if interval else None for interval in found]
+    if daily is None:
+        return [interval.as_dict() if interval else None for interval in found]
+    over_days = intervals.paired_ratios(*daily, base, bills.replicates, bills.seed, basis=intervals.DAYS)
+    rows: list[dict[str, Any] | None] = []
+    for row, (blocks, days) in enumerate(zip(found, over_days, strict=True)):
+        widest = intervals.wider(blocks, intervals.over_days(days))
+        held = intervals.held_out(daily[0][row], daily[1][row], daily[0][base], daily[1][base])
+        parts = {"chosen_on": held.chosen_on, "checked_on": held.checked_on}
+        rows.append(widest.as_dict() | parts if widest else None)
+    return rows
 
 
 def _stacked(columns: list[Any]) -> Any:

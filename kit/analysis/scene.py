@@ -14,7 +14,7 @@ from kit import prices, providers
 from kit.analysis.parameters import AUTO, Parameters
 from kit.analysis.rows import Billing
 from kit.log import Log
-from kit.prefix import Paths, load_paths
+from kit.prefix import HOUR_US, Paths, load_paths
 from kit.prices import Rates
 from kit.providers import Rule
 from kit.replay import Setting, default_capacity, pessimistic
@@ -48,7 +48,10 @@ class Scene:
 
     def billing(self, parameters: Parameters) -> Billing:
         """How replays of this scene are billed."""
-        return Billing(self.rates, self.tier_mode, self.write_class, parameters.replicates, parameters.seed)
+        first_hour = int(self.paths.ts_us[0]) // HOUR_US if self.paths.requests else 0
+        return Billing(
+            self.rates, self.tier_mode, self.write_class, parameters.replicates, parameters.seed, first_hour
+        )
 
 
 def set_the_scene(

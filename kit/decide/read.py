@@ -157,6 +157,9 @@ def contrast_text(contrast: Contrast) -> str:
 
 
 def _against(contrast: Contrast) -> str:
+    """What else stands against a policy whose interval clears zero."""
+    if contrast.lead is None or contrast.lead <= 0:
+        return ""
     notes = []
     if contrast.m_eq_falls is False:
         notes.append("M_eq does not fall")

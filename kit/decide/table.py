@@ -325,8 +325,8 @@ RULES: tuple[Rule, ...] = (
             Condition(
                 "scan_lru_loss",
                 "LRU's loss after a scan",
-                "LRU loses {value} of input after it",
-                "points",
+                "the hour after, LRU finds {value} of input less than usual",
+                "share",
                 ">=",
                 "scan_loss_points",
             ),
