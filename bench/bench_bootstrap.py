@@ -1,4 +1,4 @@
-"""Seconds to draw and read 1,000 bootstrap replicates over 12 policies x 3 budgets, every interval of a report included.
+"""Seconds to draw and read 1,000 bootstrap replicates over 12 policies x 3 budgets, every interval included.
 
     python bench/bench_bootstrap.py [--replicates N] [--policies N] [--budgets N] [--blocks N]
 
