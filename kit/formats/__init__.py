@@ -2,11 +2,53 @@
 
 from __future__ import annotations
 
-from kit.formats import agent_usage, canonical, hash_runs, mooncake
+from kit.formats import (
+    agent_usage,
+    anthropic_usage,
+    azure,
+    bedrock,
+    burstgpt,
+    canonical,
+    claude_code,
+    codex_rollout,
+    dynamo,
+    gemini_usage,
+    hash_runs,
+    helicone,
+    langfuse,
+    litellm_payload,
+    litellm_spend,
+    mooncake,
+    openai_usage,
+    openrouter,
+    otel_spans,
+    qwen_bailian,
+)
 from kit.formats.base import Field, Format, LogError, Peek
 
-REGISTRY: dict[str, Format] = {module.FORMAT.name: module.FORMAT for module in (canonical, agent_usage, mooncake,
-hash_runs)}
+MODULES = (
+    canonical,
+    agent_usage,
+    claude_code,
+    codex_rollout,
+    litellm_spend,
+    litellm_payload,
+    langfuse,
+    helicone,
+    otel_spans,
+    openai_usage,
+    anthropic_usage,
+    gemini_usage,
+    bedrock,
+    openrouter,
+    mooncake,
+    dynamo,
+    qwen_bailian,
+    hash_runs,
+    azure,
+    burstgpt,
+)
+REGISTRY: dict[str, Format] = {module.FORMAT.name: module.FORMAT for module in MODULES}
 
 
 def recognise(peek: Peek) -> tuple[Format, float]:

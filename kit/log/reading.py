@@ -114,7 +114,7 @@ def _json_reader(lines: str, form: Format, fields: Sequence[Field]) -> Reader:
     if form.rows is None:
         records = f"SELECT rn, filename, text, TRY_CAST(text AS JSON) AS doc FROM ({lines})"
     else:
-        records = form.rows.format(lines=lines)
+        records = form.rows.replace("{lines}", lines)
     relation = f"SELECT rn, filename, text, doc, {parse} AS j FROM ({records})"
     damaged = (
         "CASE WHEN text IS NULL OR trim(text) = '' THEN NULL WHEN doc IS NULL THEN 'damaged line: not JSON' "
