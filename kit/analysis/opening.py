@@ -29,9 +29,11 @@ def open_analysis(
     key = analysis_key(resolve(sources), chosen)
     report = Path(out_dir) / log_name(sources)
     own = report.with_name(f"{report.name}-{key[:8]}")
-    for folder in (store_in_progress(), report, own):
-        found = stored(folder, key) if folder is not None else None
-        if found is not None:
+    running = store_in_progress()
+    if running is not None and (found := stored(running, key, any_code=True)):
+        return found
+    for folder in (report, own):
+        if found := stored(folder, key):
             return found
     _run_into(own, sources, chosen)
     found = stored(own, key)

@@ -278,3 +278,8 @@ def rule(results: Results) -> Sentence:
         title = _title(results, provisional["policy"])
         text += f" Without that row, rule {provisional['rule']} would fire and say {title}; that is provisional."
     return Sentence(text)
+
+
+def retention(results: Results) -> Sentence:
+    """Which retention would have been cheapest."""
+    return Sentence(results["ttl_verdict"]["sentence"])

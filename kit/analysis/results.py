@@ -74,6 +74,7 @@ def compose(made: Parts) -> dict[str, Any]:
         "replay": made.rows,
         "provider": _provider(made),
         "money": _money(made, lru_bill),
+        "ttl_verdict": _ttl_verdict(made),
         "bill": _bill_lines(made),
         "miss_cost": lru_bill.missed_cost if lru_bill else None,
         "days": _days(made, lru) if lru else [],
@@ -210,6 +211,20 @@ def _provider(made: Parts) -> dict[str, Any]:
     simulated |= {"output_tokens": None, "cost": limitless.cost, "currency": limitless.currency}
     simulated["priced_token_share"] = limitless.priced_token_share
     return {"reported": told, "simulated": simulated, "ttl_observed": []}
+
+
+def _ttl_verdict(made: Parts) -> dict[str, Any]:
+    """Which retention would have been cheapest, exactly from the gaps of the log."""
+    scene, parameters = made.scene, made.parameters
+    return billing.ttl_advice(
+        made.log,
+        scene.rates,
+        scene.paths,
+        scene.rule,
+        minimum_tokens=scene.neutral.minimum_tokens,
+        replicates=parameters.replicates,
+        seed=parameters.seed,
+    )
 
 
 def _money(made: Parts, lru_bill: billing.Bill | None) -> dict[str, Any]:

@@ -49,9 +49,7 @@ class Scene:
     def billing(self, parameters: Parameters) -> Billing:
         """How replays of this scene are billed."""
         first_hour = int(self.paths.ts_us[0]) // HOUR_US if self.paths.requests else 0
-        return Billing(
-            self.rates, self.tier_mode, self.write_class, parameters.replicates, parameters.seed, first_hour
-        )
+        return Billing(self.rates, self.tier_mode, self.write_class, parameters.replicates, parameters.seed, first_hour)
 
 
 def set_the_scene(

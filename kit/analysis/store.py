@@ -19,7 +19,7 @@ import duckdb
 import polars as pl
 
 import kit
-from kit.analysis.display import Table
+from kit.analysis.display import Sentence, Table
 from kit.analysis.parameters import Parameters
 
 STORE_VARIABLE = "PREFIX_KIT_STORE"
@@ -58,13 +58,30 @@ class Analysis:
         """The rows of a select on the stored tables (TABLES, and the log's own), as a notebook shows them."""
         return Table(pl.DataFrame(self.con.sql(sql)), caption)
 
-    def write_report(self, reading: str = "both") -> Path:
-        """Compose report.html beside the analysis from its results; the path comes back."""
+    def replay(self, policy: Any) -> Any:
+        """A policy (a name, or a kit.policies.Policy of your own) at the budget and neutral setting of this analysis.
+
+        Comes back: the kit.replay.Tally, comparable with the rows of replay_point.
+        """
+        from kit.log import open_log
+        from kit.prefix import load_paths
+        from kit.replay import Setting, replay
+
+        settings = self.results["settings"]
+        named = next(one for one in settings["assumption_settings"] if one["name"] == "neutral")
+        log = open_log(self.folder / LOG_DB)
+        tail = self.results["parameters"]["partial_tail"]
+        paths = load_paths(log, block_tokens=settings["block_tokens"], partial_tail=tail)
+        return replay(paths, policy, capacity_tokens=settings["capacity_tokens"], setting=Setting(**named))
+
+    def write_report(self, reading: str = "both") -> Sentence:
+        """Compose report.html beside the analysis from its results; what was written comes back as a sentence."""
         from kit import report
 
-        path = self.folder / REPORT_HTML
-        path.write_text(report.render(self.results, reading=reading), encoding="utf-8")
-        return path
+        path = report.write(self.results, self.folder / REPORT_HTML, reading=reading)
+        return Sentence(
+            f"{path.name} ({path.stat().st_size / 1000:,.0f} kB) is written, in the folder of the analysis."
+        )
 
 
 def clean(value: Any) -> Any:
@@ -151,8 +168,8 @@ def analysis_key(sources: list[Path], parameters: Parameters) -> str:
     """What a stored analysis answers for: the log's files, the parameters, the price overlay, the kit's own code."""
     files = [[path.name, (stat := path.stat()).st_size, stat.st_mtime_ns] for path in sources]
     overlay = Path(parameters.price_overlay).read_text() if parameters.price_overlay else None
-    parts = json.dumps([files, parameters.as_dict(), overlay, kit.__version__, _code()], sort_keys=True)
-    return hashlib.sha256(parts.encode()).hexdigest()
+    parts = json.dumps([files, parameters.as_dict(), overlay, kit.__version__], sort_keys=True)
+    return f"{hashlib.sha256(parts.encode()).hexdigest()}-{_code()}"
 
 
 def _code() -> str:
@@ -164,8 +181,11 @@ def _code() -> str:
     return digest.hexdigest()
 
 
-def stored(folder: Path, key: str) -> Analysis | None:
-    """The analysis in a folder when it answers for this key, else None (absent, unreadable or of other settings)."""
+def stored(folder: Path, key: str, any_code: bool = False) -> Analysis | None:
+    """The analysis in a folder when it answers for this key, else None (absent, unreadable or of other settings).
+
+    With `any_code` the kit may have changed since: a report in progress is finished by what began it.
+    """
     db = folder / LOG_DB
     if not db.exists():
         return None
@@ -175,7 +195,8 @@ def stored(folder: Path, key: str) -> Analysis | None:
         rows = con.sql("select results_json, analysis_key from result").fetchall()
     except duckdb.Error:
         return None
-    if not rows or rows[0][1] != key:
+    part = 0 if any_code else slice(None)
+    if not rows or rows[0][1].split("-")[part] != key.split("-")[part]:
         con.close()
         return None
     return Analysis(results=json.loads(rows[0][0]), con=con, folder=folder)
