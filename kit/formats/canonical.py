@@ -67,7 +67,8 @@ FORMAT = Format(
     fields=FIELDS,
     columns={
         "ts": "coalesce(ts, start_s)",
-        "ts_end": "coalesce(ts_end, coalesce(ts, start_s) + to_microseconds((duration_s * 1000000)::BIGINT))",
+        "ts_end": "ts_end",
+        "lasted": "to_microseconds((duration_s * 1000000)::BIGINT)",
         "session_id": "session_id",
         "chain_id": "chain_id",
         "session_type": "session_type",

@@ -18,10 +18,10 @@ import duckdb
 from kit.formats import REGISTRY, Format, LogError, Peek, recognise
 from kit.log import describe, identity, requests, sources, staging
 from kit.log import facts as facts_of
-from kit.log.facts import LogFacts
+from kit.log.facts import LogFacts, calendar_days
 from kit.log.sources import Sources
 
-__all__ = ["Log", "LogError", "LogFacts", "inspect", "load", "open_log"]
+__all__ = ["Log", "LogError", "LogFacts", "calendar_days", "inspect", "load", "open_log"]
 
 
 @dataclass(frozen=True)
@@ -136,9 +136,9 @@ def inspect(
     facts = {name: value.isoformat() if isinstance(value, datetime) else value for name, value in
     asdict(log.facts).items()}
     facts = {name: list(value) if isinstance(value, tuple) else value for name, value in facts.items()}
-    filled = facts_of.coverage(log.con)
+    filled, found = facts_of.coverage(log.con), describe.keys_of(log.con, peeks)
     log.con.close()
-    return describe.description(staging.mapped(form, column_map, peeks), confidence, peeks, facts, filled)
+    return describe.description(staging.mapped(form, column_map, peeks), confidence, found, facts, filled, peeks)
 
 
 def _fill(

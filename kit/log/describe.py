@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import duckdb
 
 from kit.formats import Format, Peek
 from kit.log.facts import CANNOT
+from kit.log.reading import LINE_BYTES, lines_sql
 from kit.log.staging import source_columns
 
 UNLOCK: dict[str, str] = {
@@ -36,22 +39,30 @@ QUESTIONS: dict[str, str] = {
 }
 
 
-def columns_of(peeks: list[Peek]) -> list[str]:
-    """Top-level columns of all files, in order of first appearance."""
-    return list(dict.fromkeys(name for one in peeks for name in one.columns))
+def keys_of(con: duckdb.DuckDBPyConnection, peeks: Sequence[Peek]) -> list[str]:
+    """Top-level columns over all rows of all files, in order of first appearance (a key may appear late)."""
+    names = dict.fromkeys(name for one in peeks for name in one.columns)
+    if peeks[0].container == "jsonl":
+        late = con.sql(
+            "SELECT DISTINCT unnest(json_keys(TRY_CAST(text AS JSON))) AS key "
+            f"FROM ({lines_sql(peeks, LINE_BYTES)}) WHERE text IS NOT NULL ORDER BY key"
+        ).fetchall()
+        names.update(dict.fromkeys(row[0] for row in late))
+    return list(names)
 
 
-def unused_columns(form: Format, peeks: list[Peek]) -> list[str]:
+def unused_columns(form: Format, columns: Sequence[str]) -> list[str]:
     """Columns of the log that the format does not read."""
     read = {path.split("/")[0] for item in form.fields for path in item.paths} | {
         path for item in form.fields for path in item.paths
     }
-    return [name for name in columns_of(peeks) if name not in read]
+    return [name for name in columns if name not in read]
 
 
 def description(
-    form: Format, confidence: float, peeks: list[Peek], facts: Mapping[str, Any], coverage: Mapping[str, int]
-) -> dict[str, Any]:
+    form: Format, confidence: float, columns: Sequence[str], facts: Mapping[str, Any], coverage: Mapping[str, int],
+    peeks: Sequence[Peek],
+) -> dict[str, Any]:  # fmt: skip
     """The inspect dict: recognition, rows, columns, units, coverage, what is possible and how to unlock the rest."""
     sources = source_columns(form, peeks)
     impossible = [name for name, sentence in CANNOT if sentence in facts["cannot_tell"]]
@@ -61,9 +72,9 @@ def description(
         "title": form.title,
         "confidence": round(confidence, 3),
         "container": peeks[0].container,
-        "columns": columns_of(peeks),
+        "columns": list(columns),
         "mapped": {name: source for name, source in sources.items() if source != "-"},
-        "not_used": unused_columns(form, peeks),
+        "not_used": unused_columns(form, columns),
         "coverage": {name: number / facts["kept"] for name, number in coverage.items()},
         "identity_rule": form.identity_rule,
         "token_rule": form.token_rule,

@@ -120,6 +120,18 @@ def _warnings(con: Con, rejected: Mapping[str, int], clock: str) -> list[str]:
     return out
 
 
+def calendar_days(con: Con, zone: str = "UTC") -> list[dict[str, Any]]:
+    """Requests per calendar day of a time zone: [{day, requests, hours}]; a day of a clock change has 23 or 25
+    hours."""
+    rows = con.sql(
+        "SELECT day::VARCHAR, requests, (epoch(timezone($zone, (day + 1)::TIMESTAMP)) - epoch(timezone($zone, "
+        "day::TIMESTAMP))) / 3600 FROM (SELECT timezone($zone, ts)::DATE AS day, count(*) AS requests FROM request "
+        "GROUP BY ALL) ORDER BY day",
+        params={"zone": zone},
+    ).fetchall()
+    return [{"day": day, "requests": requests, "hours": hours} for day, requests, hours in rows]
+
+
 def _placeholder(con: Con) -> bool:
     share = con.sql(
         f"SELECT avg((output_tokens <= {PLACEHOLDER_TOKENS})::INTEGER) FROM request WHERE output_tokens IS NOT NULL"

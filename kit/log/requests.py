@@ -47,7 +47,8 @@ def set_clock(con: Con, form: Format) -> str:
 def mark_repeats(con: Con, form: Format) -> None:
     """Rows that repeat a request id count once (the first in file order); later attempts of a request not at all."""
     con.execute(
-        f"UPDATE staged SET reason = '{RESUMED}' WHERE is_request AND reason IS NULL AND coalesce(resumed, false)"
+        f"UPDATE staged SET reason = '{RESUMED}', aside = true WHERE is_request AND reason IS NULL AND "
+        "coalesce(resumed, false)"
     )
     good = "FROM staged WHERE is_request AND reason IS NULL"
     if count(con, f"SELECT count(source_id) - count(DISTINCT source_id) {good}"):
@@ -116,7 +117,8 @@ def write_requests(con: Con) -> None:
         )
         raise LogError(f"no request found: {why}; `kit inspect` shows what was recognised")
     con.execute(
-        "CREATE TABLE request AS SELECT request_id::BIGINT AS request_id, ts, ts_end, session_id, chain AS chain_id, "
+        "CREATE TABLE request AS SELECT request_id::BIGINT AS request_id, ts, coalesce(ts_end, ts + lasted) AS "
+        "ts_end, session_id, chain AS chain_id, "
         "coalesce(session_type, CASE WHEN session_id IS NULL THEN NULL "
         "WHEN bool_or(trigger = 'tool') OVER whole THEN 'agent' WHEN count(*) OVER whole > 1 THEN 'chat' "
         "ELSE 'single' END) AS session_type, trigger, "

@@ -51,6 +51,7 @@ WORKING: dict[str, str] = {
     "resumed": "BOOLEAN",
     "runs": "BIGINT[][]",
     "key_scope": "VARCHAR",
+    "lasted": "INTERVAL",
 }
 TRIGGERS = ("person", "tool", "other")
 
