@@ -23,6 +23,9 @@ from kit.formats import (
     openrouter,
     otel_spans,
     qwen_bailian,
+    raw_dump,
+    sglang,
+    vllm_log,
 )
 from kit.formats.base import Field, Format, LogError, Peek
 
@@ -47,6 +50,9 @@ MODULES = (
     hash_runs,
     azure,
     burstgpt,
+    sglang,
+    vllm_log,
+    raw_dump,
 )
 REGISTRY: dict[str, Format] = {module.FORMAT.name: module.FORMAT for module in MODULES}
 
@@ -68,6 +74,7 @@ def recognise(peek: Peek) -> tuple[Format, float]:
 def _nearest(peek: Peek) -> str:
     """What the file has, and the format with the smallest share of its required columns missing."""
     fits = [item for item in REGISTRY.values() if peek.container in item.containers and item.name != "canonical"]
+    fits = [item for item in fits if any(part.required for part in item.fields)]
     found = ", ".join(peek.columns[:8]) or "no columns"
 
     def missing_share(item: Format) -> float:

@@ -69,6 +69,7 @@ class Format:
     it returns statements about what it derived. `aside`: (condition, reason) for good rows that are no request of this
     question (failed calls, answers from a gateway's own cache): reported like refused rows but not as damage.
     Entries of `columns` that are not request columns are extra columns for `after`.
+    `prompt`: the prompt of one record (or line of text), for logs that may hold prompts; see `kit.formats.prompts`.
     `clock`: absolute, relative (starts at 0), session (starts at 0 in every session), none.
     """
 
@@ -89,6 +90,7 @@ class Format:
     rows: str | None = None
     after: Callable[[Any], list[str]] | None = None
     aside: tuple[tuple[str, str], ...] = ()
+    prompt: Callable[[Any], Any] | None = None
     derived: tuple[str, ...] = ()
 
     def required_missing(self, peek: Peek) -> list[str]:

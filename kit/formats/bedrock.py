@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kit.formats.base import Field, Format, Peek
+from kit.formats.prompts import prompt_of
 
 LONG = (
     "coalesce(TRY_CAST(json_extract_string(body, '$[0].message.usage.cache_creation.ephemeral_1h_input_tokens') "
@@ -48,8 +49,10 @@ FORMAT = Format(
         "write_long_tokens": f"least(written, {LONG})",
         "output_tokens": "output_tokens",
         "source_id": "request_id",
+        "path_keys": "NULL::UBIGINT[]",
     },
     aside=(("error IS NOT NULL AND uncached IS NULL", "failed call"),),
+    prompt=prompt_of,
     identity_rule="one requestId is one request; repeated delivery counts once",
     token_rule="additive: inputTokenCount is the uncached part",
     units={"timestamp": "ISO time"},

@@ -49,7 +49,7 @@ def recognise(peek: Peek) -> float:
     """Any table with a size (input or prefix tokens) and one more of our columns; our own identity columns decide."""
     if not (peek.has("input_tokens") or peek.has("prompt_tokens") or peek.has("prefix_tokens") or peek.has("tokens")):
         return 0.0
-    if peek.has("usage") or peek.has("type", "message"):
+    if any(peek.has(name) for name in ("usage", "message", "messages", "request")):
         return 0.0
     known = {path for item in FIELDS for path in item.paths}
     share = len(known & set(peek.columns)) / max(len(peek.columns), 1)

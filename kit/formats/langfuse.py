@@ -7,6 +7,7 @@ producers send the whole prompt, which the row's own total gives away.
 from __future__ import annotations
 
 from kit.formats.base import Field, Format, Peek
+from kit.formats.prompts import prompt_of
 from kit.formats.spans import keep_leaves
 
 
@@ -38,7 +39,7 @@ FORMAT = Format(
         Field("started", "time", ("start_time", "startTime")),
         Field("ended", "time", ("end_time", "endTime")),
         Field("session", "text", ("session_id", "sessionId")),
-        Field("user", "text", ("user_id", "userId")),
+        Field("caller", "text", ("user_id", "userId")),
         Field("model", "text", ("provided_model_name", "providedModelName", "model")),
         Field("given", "count", usage("input", "prompt_tokens")),
         Field("output_tokens", "count", usage("output", "completion_tokens")),
@@ -53,7 +54,7 @@ FORMAT = Format(
         "ts_end": "ended",
         "session_id": "session",
         "model": "model",
-        "owner": "user",
+        "owner": "caller",
         "input_tokens": f"CASE WHEN {INCLUSIVE} THEN given ELSE given + {CACHE} END",
         "uncached_tokens": f"CASE WHEN {INCLUSIVE} THEN given - ({CACHE}) ELSE given END",
         "read_tokens": "cached",
@@ -61,6 +62,7 @@ FORMAT = Format(
         "write_long_tokens": "written_1h",
         "output_tokens": "output_tokens",
         "source_id": "id",
+        "path_keys": "NULL::UBIGINT[]",
         "trace": "trace",
         "span": "id",
         "parent_span": "parent_span",
@@ -71,6 +73,7 @@ FORMAT = Format(
         (f"{INCLUSIVE} AND {CACHE} > given", "cached tokens are more than input"),
     ),
     after=keep_leaves,
+    prompt=prompt_of,
     identity_rule="one generation without a generation below it is one request",
     token_rule="additive (input is the uncached part) unless the row's total equals input + output: then inclusive",
     units={"start_time": "ISO time"},

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from kit.formats.base import Field, Format, Peek
 from kit.formats.litellm_spend import ASIDE, CHECKS, COLUMNS, LONG, READ, WRITE
+from kit.formats.prompts import prompt_of
 
 
 def recognise(peek: Peek) -> float:
@@ -39,6 +40,7 @@ FORMAT = Format(
     columns=COLUMNS,
     checks=CHECKS,
     aside=ASIDE,
+    prompt=prompt_of,
     identity_rule="one id is one request; trace_id groups its retries and is no session",
     token_rule="inclusive for every provider: cached and written tokens are parts of prompt_tokens",
     units={"startTime": "epoch seconds"},

@@ -38,6 +38,7 @@ COLUMNS = {
     "write_long_tokens": "CASE WHEN written IS NOT NULL THEN coalesce(written_long, 0) END",
     "output_tokens": "completion_tokens",
     "source_id": "request_id",
+    "path_keys": "NULL::UBIGINT[]",
 }
 CHECKS = (
     ("coalesce(cached, 0) + coalesce(written, 0) > prompt_tokens", "cached tokens are more than prompt_tokens"),

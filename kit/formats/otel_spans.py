@@ -71,7 +71,7 @@ FORMAT = Format(
         Field("provider", "text", attribute("gen_ai.provider.name", "gen_ai.system", "llm.provider", "llm.system")),
         Field("model", "text", attribute("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")),
         Field("session", "text", attribute("gen_ai.conversation.id", "session.id")),
-        Field("user", "text", attribute("user.id")),
+        Field("caller", "text", attribute("user.id")),
         Field("given", "count", attribute(
             "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt")),
         Field("output_tokens", "count", attribute(
@@ -89,7 +89,7 @@ FORMAT = Format(
         "session_id": "session",
         "provider": "lower(provider)",
         "model": "model",
-        "owner": "user",
+        "owner": "caller",
         "input_tokens": "given",
         "uncached_tokens": "given - coalesce(cached, 0) - coalesce(written, 0)",
         "read_tokens": "cached",

@@ -16,12 +16,12 @@ from typing import Any
 import duckdb
 
 from kit.formats import REGISTRY, Format, LogError, Peek, recognise
-from kit.log import describe, identity, requests, sources, staging
+from kit.log import describe, hashing, identity, requests, sources, staging
 from kit.log import facts as facts_of
 from kit.log.facts import LogFacts, calendar_days
 from kit.log.sources import Sources
 
-__all__ = ["Log", "LogError", "LogFacts", "calendar_days", "inspect", "load", "open_log"]
+__all__ = ["Log", "LogError", "LogFacts", "calendar_days", "hash_log", "inspect", "load", "open_log"]
 
 
 @dataclass(frozen=True)
@@ -122,6 +122,36 @@ def open_log(db_path: str | Path) -> Log:
         ) from error
 
 
+def hash_log(
+    sources: Sources,
+    out: str | Path,
+    *,
+    salt: str | None = None,
+    block_tokens: int = hashing.BLOCK_TOKENS,
+    tokenizer: str | None = None,
+    format: str | None = None,
+    progress: hashing.Progress | None = None,
+) -> dict[str, Any]:
+    """`kit hash`: raw prompts -> a canonical Parquet log of salted keys that holds no prompt text, streaming.
+
+    Returns {requests, hashed, rejected, block_tokens, out, derived}. Without `salt` a fresh secret is used and
+    forgotten:
+    two runs then share no key. `progress(bytes done, bytes in all)` is called per file. Raises LogError.
+    """
+    secret = hashing.new_salt(salt)
+    con = connect()
+    options = {"block_tokens": block_tokens, "salt": secret, "tokenizer": tokenizer, "progress": progress}
+    try:
+        facts = _fill(con, sources, format, None, {"hashing": options})
+        named = hashing.write_hashed(con, Path(out), secret)
+    except ValueError as error:
+        raise LogError(str(error)) from error
+    finally:
+        con.close()
+    return {"requests": facts.requests, "hashed": named, "rejected": facts.rejected, "block_tokens": block_tokens,
+            "out": str(out), "derived": list(facts.derived)}  # fmt: skip
+
+
 def inspect(
     sources: Sources, *, format: str | None = None, column_map: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
@@ -150,6 +180,8 @@ def _fill(
     form = staging.mapped(form, column_map, peeks)
     staging.stage(con, form, peeks)
     followed = form.after(con) if form.after is not None else []
+    if hashing.has_prompts(form, peeks):
+        followed += hashing.hash_prompts(con, form, peeks, **settings.get("hashing", {}))
     clock = requests.set_clock(con, form)
     requests.mark_repeats(con, form)
     requests.number_lines(con, peeks)

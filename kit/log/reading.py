@@ -190,7 +190,7 @@ def reader(con: duckdb.DuckDBPyConnection, form: Format, fields: Sequence[Field]
         return Reader(f"SELECT row_number() OVER () AS rn, * FROM {scan}", _table_values(names, fields))
     if container == "json":
         return _json_reader(_document_lines(paths), form, fields)
-    return _json_reader(lines_sql(peeks, LINE_BYTES), form, fields)
+    return _json_reader(lines_sql(peeks, LINE_BYTES), form, fields)  # JSON lines, or text that the format takes apart
 
 
 def typed(kind: str, value: str, source_type: str) -> str:

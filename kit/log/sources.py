@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import io
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from glob import glob
@@ -21,6 +22,7 @@ from kit.formats import LogError, Peek
 Sources = str | Path | Sequence[str | Path]
 HEAD_BYTES = 1 << 20
 LOOK_AT = 200
+SERVER_LINE = re.compile(r"^(\(.*?\)\s*)?(DEBUG|INFO|WARNING|ERROR)\b")
 ACCEPTED = "accepted are Parquet, CSV, JSON lines, JSON, each plain, gz or zst"
 
 
@@ -165,6 +167,9 @@ def peek(path: Path) -> Peek:
         raise LogError(f"{path.name}: nothing but blank lines; export the log again")
     if text.lstrip()[0] in "{[":
         return _peek_json(path, text, packed)
+    lines = text.splitlines()[:LOOK_AT]
+    if any(SERVER_LINE.match(line) for line in lines):
+        return Peek(path, "text", ("text",), tuple({"text": line} for line in lines), compression=packed)
     return _peek_csv(path, text, packed)
 
 

@@ -1,0 +1,155 @@
+"""Prompts to block keys while a log is read, and `kit hash`: a log others may have, without a word of any prompt.
+
+The pass streams line by line. Only keys, lengths and types reach DuckDB.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from kit.formats import Format, LogError, Peek
+from kit.formats.prompts import Prompt, encoder, hash_prompt
+from kit.log.sources import open_bytes
+
+Con = duckdb.DuckDBPyConnection
+Progress = Callable[[int, int], None]
+BLOCK_TOKENS = 64
+BATCH = 2000
+SCHEMA = pa.schema(
+    [("filename", pa.string()), ("place", pa.int64()), ("keys", pa.list_(pa.uint64())),
+     ("tokens", pa.list_(pa.int64())), ("types", pa.list_(pa.string()))]
+)  # fmt: skip
+
+
+def has_prompts(form: Format, peeks: Sequence[Peek]) -> bool:
+    """True when the format can hold prompts and some looked-at record has one."""
+    if form.prompt is None:
+        return False
+    read = form.prompt
+    if peeks[0].container == "text":
+        return any(read(str(record["text"])) for one in peeks for record in one.records)
+    return any(one.any_record(lambda record: read(record) is not None) for one in peeks)
+
+
+def _records(one: Peek) -> Iterator[tuple[int, Any]]:
+    """(place from 1, record) of a file: parsed lines, lines of text, or the elements of a document."""
+    with open_bytes(one.path) as stream:
+        if one.container == "json":
+            whole = json.loads(stream.read().decode("utf-8-sig"))
+            yield from enumerate(whole if isinstance(whole, list) else [whole], 1)
+            return
+        for place, line in enumerate(stream, 1):
+            text = line.decode("utf-8", "replace").lstrip("\ufeff")
+            try:
+                yield place, text if one.container == "text" else json.loads(text)
+            except (ValueError, RecursionError):
+                continue
+
+
+def _prompt(read: Callable[[Any], Prompt | None], record: Any) -> Prompt | None:
+    """The prompt of a record; a record of another shape has none."""
+    try:
+        return read(record)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
+
+
+def hash_prompts(
+    con: Con, form: Format, peeks: Sequence[Peek], *, block_tokens: int = BLOCK_TOKENS, salt: bytes = b"",
+    tokenizer: str | None = None, progress: Progress | None = None,
+) -> list[str]:  # fmt: skip
+    """Fill path_keys, path_tokens and path_types of `staged` from the prompts; statements about what was estimated."""
+    assert form.prompt is not None
+    encode = encoder(tokenizer)
+    con.execute(
+        "CREATE OR REPLACE TEMP TABLE prompt_path(filename VARCHAR, place BIGINT, keys UBIGINT[], tokens BIGINT[], "
+        "types VARCHAR[])"
+    )
+    total, done, exact = sum(one.path.stat().st_size for one in peeks), 0, True
+    for one in peeks:
+        batch: list[dict[str, Any]] = []
+        for place, record in _records(one):
+            found = _prompt(form.prompt, record)
+            if found is None:
+                continue
+            exact = exact and found.ids is not None
+            path = hash_prompt(found, block_tokens, salt, encode)
+            batch.append({"filename": str(one.path), "place": place, "keys": path.keys, "tokens": path.tokens,
+                          "types": path.types})  # fmt: skip
+            if len(batch) == BATCH:
+                _store(con, batch)
+                batch = []
+        _store(con, batch)
+        done += one.path.stat().st_size
+        if progress:
+            progress(done, total)
+    return _attach(con, block_tokens, exact or tokenizer is not None)
+
+
+def _store(con: Con, batch: list[dict[str, Any]]) -> None:
+    if batch:
+        con.register("hashed", pa.Table.from_pylist(batch, SCHEMA))
+        con.execute("INSERT INTO prompt_path SELECT * FROM hashed")
+        con.unregister("hashed")
+
+
+def _attach(con: Con, block_tokens: int, exact: bool) -> list[str]:
+    """Join paths to records; a path longer than the reported prompt is cut to the full blocks that fit it."""
+    ratio = con.sql(
+        "SELECT median(s.input_tokens / list_sum(p.tokens)) FROM prompt_path p JOIN (SELECT *, rn - min(rn) OVER "
+        "(PARTITION BY filename) + 1 AS place FROM staged) s USING (filename, place) WHERE s.input_tokens > 0 "
+        "AND len(p.tokens) > 0"
+    ).fetchall()[0][0]
+    con.execute(
+        "UPDATE staged SET input_tokens = coalesce(input_tokens, whole), path_keys = keys[:fits], "
+        "path_tokens = tokens[:fits], path_types = types[:fits], block_tokens = $block FROM (SELECT s.rowid AS r, p.*, "
+        "list_sum(p.tokens) AS whole, CASE WHEN s.input_tokens < list_sum(p.tokens) THEN s.input_tokens // $block "
+        "ELSE len(p.keys) END AS fits FROM prompt_path p JOIN (SELECT rowid, filename, input_tokens, "
+        "rn - min(rn) OVER (PARTITION BY filename) + 1 AS place FROM staged) s USING (filename, place)) "
+        "WHERE staged.rowid = r",
+        {"block": block_tokens},
+    )
+    con.execute("UPDATE staged SET path_types = NULL WHERE list_unique(path_types) = 1 AND path_types[1] = ''")
+    out = [f"path_keys: prompts are hashed in blocks of {block_tokens} tokens; no prompt text is stored"]
+    if not exact:
+        known = f"; the log's own totals are {ratio:.2f} times that (median)" if ratio else ""
+        out.append(f"path_tokens: estimated at 4 bytes per token{known}")
+    return out
+
+
+def new_salt(text: str | None) -> bytes:
+    """The salt's bytes: the given text, else a fresh secret that nobody keeps."""
+    return text.encode() if text is not None else secrets.token_bytes(32)
+
+
+def write_hashed(con: Con, out: Path, salt: bytes) -> int:
+    """Write the requests with their paths as canonical Parquet; ids of people and sessions become salted hashes."""
+    named = con.sql("SELECT count(path_keys) FROM ordered").fetchall()[0][0]
+    if not named:
+        raise LogError("no prompt text or token ids in this log: nothing to hash; log the request bodies")
+    secret = salt.hex()
+    hidden = ", ".join(
+        f"CASE WHEN r.{name} IS NOT NULL THEN left(sha256($secret || r.{name}), 16) END AS {target}"
+        for name, target in (("source_id", "request_id"), ("session_id", "session_id"), ("chain_id", "chain_id"),
+                             ("owner", "owner"), ("cache_scope", "cache_scope"))
+    )  # fmt: skip
+    part = out.with_name(f".{out.name}.part")
+    query = (
+        f"SELECT r.ts, r.ts_end, {hidden}, r.session_type, r.trigger, r.provider, r.model, r.input_tokens, "
+        "r.uncached_tokens, r.read_tokens, r.write_tokens, r.write_long_tokens, r.output_tokens, o.path_keys, "
+        "o.path_tokens, "
+        "o.path_types, o.block_tokens FROM request r JOIN ordered o USING (request_id) ORDER BY r.request_id"
+    ).replace("$secret", f"'{secret}'")
+    try:
+        con.execute(f"COPY ({query}) TO '{str(part).replace(chr(39), chr(39) * 2)}' (FORMAT parquet, COMPRESSION zstd)")
+        part.replace(out)
+    finally:
+        part.unlink(missing_ok=True)
+    return int(named)
