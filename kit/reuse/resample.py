@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kit.reuse.trace import Ints, Trace
+from kit.reuse.trace import Codes, Ints, Trace
 
 Floats = NDArray[np.float64]
 MOST_BLOCKS = 200
@@ -22,8 +22,15 @@ def redraws(blocks: int, replicates: int, seed: int) -> Floats:
 def request_blocks(trace: Trace) -> tuple[Ints, str]:
     """Bootstrap block per request (sessions dealt to 200 blocks at most; else 50 stretches of time), and its basis."""
     if trace.has_sessions and (trace.session >= 0).any():
-        return trace.session.astype(np.int64) % MOST_BLOCKS + (trace.session < 0), "sessions"
+        return deal(trace.session + 1)[0], "sessions"
     return np.arange(trace.requests) * TIME_STRETCHES // max(trace.requests, 1), "stretches of time"
+
+
+def deal(session: Codes) -> tuple[Ints, int]:
+    """Sessions (codes from 0) dealt into at most 200 blocks: each one's block, and the number of blocks in use."""
+    block = session.astype(np.int64) % MOST_BLOCKS
+    used = np.flatnonzero(np.bincount(block, minlength=MOST_BLOCKS))
+    return np.searchsorted(used, block), len(used)
 
 
 def interval(low: float, high: float) -> dict[str, float] | None:

@@ -8,6 +8,7 @@ from kit.turns.gaps import CLOCKS, TRIGGERS, TYPE_RULE, Batch, Gaps, batch, read
 from kit.turns.outlook import ttl_outlook
 from kit.turns.pooling import per_session, pool, session_summary
 from kit.turns.summary import WITHIN_SECONDS, inter_turn
+from kit.turns.tally import gap_summary
 
 __all__ = [
     "CLOCKS",
@@ -20,6 +21,7 @@ __all__ = [
     "curves",
     "diagnose",
     "drift",
+    "gap_summary",
     "inter_turn",
     "per_session",
     "pool",

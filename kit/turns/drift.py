@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kit.reuse.resample import MOST_BLOCKS, interval, ratio_interval
+from kit.reuse.resample import deal, interval, ratio_interval
 from kit.turns.gaps import TRIGGERS, Batch, batch, read_gaps
 from kit.turns.lognormal import LEAST_GAPS
 
@@ -21,9 +21,8 @@ def _apart(day: dict[str, float], week: dict[str, float]) -> bool:
 def _columns(found: Batch) -> tuple[Any, Any, Any]:
     """Days; sums of ln x and of gaps within 5 minutes; counts: each [blocks, days + 1], the whole log last."""
     days, at = np.unique(found.day, return_inverse=True)
-    _, session = np.unique(found.session, return_inverse=True)
-    block = session % MOST_BLOCKS
-    shape = (int(block.max()) + 1, len(days))
+    block, blocks = deal(found.session)
+    shape = (blocks, len(days))
     cell = block * len(days) + at
     worth = (np.log(found.seconds), (found.seconds <= FIVE_MINUTES).astype(np.float64))
     sums = [np.bincount(cell, weights=part, minlength=shape[0] * shape[1]).reshape(shape) for part in worth]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -61,15 +61,16 @@ class Gaps:
     type_names: tuple[str, ...]
     has_clock: bool
     zone: str
+    batches: dict[tuple[str, str], Batch] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
 class Batch:
     """Positive gaps of one session type on one clock, and the last turns of its chains, still open when the log ends.
 
-    Per gap ``seconds``, ``kind`` (trigger code), ``session``, ``day``, ``tokens`` (prefix at stake: what the turn could
-    read of the turn before it). Per open turn ``open_seconds`` (how long it was watched), ``open_session``. Gaps of 0
-    and below are only counted, per kind, in ``zeros`` and ``negative``.
+    Gaps rise. Per gap ``seconds``, ``kind`` (trigger code), ``session``, ``day``, ``tokens`` (prefix at stake: what the
+    turn could read of the turn before it). Per open turn ``open_seconds`` (how long it was watched), ``open_session``.
+    Gaps of 0 and below are only counted, per kind, in ``zeros`` and ``negative``.
     """
 
     session_type: str
@@ -138,14 +139,22 @@ def read_gaps(log: Any, zone: str = "UTC") -> Gaps:
 
 
 def batch(gaps: Gaps, session_type: str = "all", clock: str = "start_to_start") -> Batch:
-    """The gaps of one session type (or all) on one clock."""
+    """The gaps of one session type (or all) on one clock; made once, then kept with the gaps."""
+    made = gaps.batches
+    if (session_type, clock) not in made:
+        made[session_type, clock] = _sorted_batch(gaps, session_type, clock)
+    return made[session_type, clock]
+
+
+def _sorted_batch(gaps: Gaps, session_type: str, clock: str) -> Batch:
     seconds = gaps.seconds[clock]
     keep = np.ones(len(gaps.session), dtype=bool)
     left_open = gaps.tail_seconds[clock] > 0
     if session_type != "all":
         keep = gaps.session_type == gaps.type_names.index(session_type)
         left_open = left_open & (gaps.tail_type == gaps.type_names.index(session_type))
-    positive = keep & (seconds > 0)
+    positive = np.flatnonzero(keep & (seconds > 0))
+    positive = positive[np.argsort(seconds[positive], kind="stable")]
     return Batch(
         session_type=session_type,
         clock=clock,
@@ -161,10 +170,15 @@ def batch(gaps: Gaps, session_type: str = "all", clock: str = "start_to_start") 
     )
 
 
-def batches(gaps: Gaps) -> Iterator[Batch]:
-    """Every session type (all types first, then each) and clock that has a gap."""
-    for session_type in ("all", *gaps.type_names):
-        for clock in CLOCKS:
-            found = batch(gaps, session_type, clock)
+def batches(gaps: Gaps, clocks: Sequence[str] = CLOCKS) -> Iterator[tuple[Batch, tuple[str, ...]]]:
+    """Every clock and session type (all types first) that has a gap, with the names it goes by.
+
+    A log of one session type gives the same batch for it and for all: it comes once, under both names.
+    """
+    kinds = ("all", *gaps.type_names) if len(gaps.type_names) > 1 else ("all",)
+    for kind in kinds:
+        names = ("all", *gaps.type_names) if len(kinds) == 1 else (kind,)
+        for clock in clocks:
+            found = batch(gaps, kind, clock)
             if len(found.seconds):
-                yield found
+                yield found, names

@@ -7,16 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from kit.reuse.resample import MOST_BLOCKS, interval, ratio_interval
-from kit.turns.gaps import TRIGGERS, Batch, batch, read_gaps
+from kit.reuse.resample import deal, interval, ratio_interval
+from kit.turns.gaps import CLOCKS, TRIGGERS, Batch, batches, read_gaps
 from kit.turns.goodness import incidence
 from kit.turns.summary import WITHIN_SECONDS
 
 
 def _per_block(found: Batch, worth: Any) -> Any:
     """Sums per block of sessions of one column per TTL: [blocks, TTLs]."""
-    _, session = np.unique(found.session, return_inverse=True)
-    block = session % MOST_BLOCKS
+    block, _ = deal(found.session)
     return np.column_stack([np.bincount(block, weights=column) for column in worth])
 
 
@@ -60,9 +59,12 @@ def ttl_outlook(
     """
     gaps = read_gaps(log)
     rows: list[dict[str, Any]] = []
-    for session_type in ("all", *gaps.type_names):
-        found = batch(gaps, session_type)
-        for trigger in ("all", *TRIGGERS):
-            if found.of_kind(trigger).any():
-                rows += _row(found, trigger, ttls, replicates, seed)
+    for found, names in batches(gaps, CLOCKS[:1]):
+        told = [
+            told
+            for trigger in ("all", *TRIGGERS)
+            if found.of_kind(trigger).any()
+            for told in _row(found, trigger, ttls, replicates, seed)
+        ]
+        rows += [{**row, "session_type": name} for name in names for row in told]
     return rows

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kit.reuse.resample import LEAST_BLOCKS, MOST_BLOCKS, interval, redraws
+from kit.reuse.resample import LEAST_BLOCKS, deal, interval, redraws
 from kit.turns.gaps import TRIGGERS, Batch
-from kit.turns.lognormal import Fit, Sums, fit_open
+from kit.turns.lognormal import Fit, Sums, bins, fit_open
 
 Floats = NDArray[np.float64]
-OPEN_BINS = 100
 
 
 @dataclass(frozen=True)
@@ -34,21 +33,10 @@ class Blocks:
         return Sums(count, log_sum, square_sum, self.log_open, weights @ self.open_count)
 
 
-def _bins(values: Floats) -> tuple[Floats, NDArray[np.int64]]:
-    """At most 100 bins of equal number: their mean and each value's bin."""
-    order = np.argsort(values, kind="stable")
-    bin_of = np.empty(len(values), dtype=np.int64)
-    bins = max(1, min(OPEN_BINS, len(values)))
-    bin_of[order] = np.arange(len(values)) * bins // max(len(values), 1)
-    number = np.maximum(np.bincount(bin_of, minlength=bins), 1)
-    return np.bincount(bin_of, weights=values, minlength=bins) / number, bin_of
-
-
 def block_sums(batch: Batch) -> Blocks:
     """The sums of a batch, its sessions dealt into at most 200 blocks."""
-    seen = np.unique(np.concatenate([batch.session, batch.open_session]))
-    blocks = max(1, min(MOST_BLOCKS, len(seen)))
-    block, open_block = (np.searchsorted(seen, part) % blocks for part in (batch.session, batch.open_session))
+    block, blocks = deal(np.concatenate([batch.session, batch.open_session]))
+    block, open_block = np.split(block, [len(batch.session)])
     logs = np.log(batch.seconds)
     cell = block * len(TRIGGERS) + batch.kind
     size = blocks * len(TRIGGERS)
@@ -56,7 +44,7 @@ def block_sums(batch: Batch) -> Blocks:
         np.bincount(cell, weights=weight, minlength=size).reshape(blocks, len(TRIGGERS)).astype(np.float64)
         for weight in (np.ones_like(logs), logs, logs * logs)
     )
-    middles, bin_of = _bins(np.log(batch.open_seconds))
+    middles, bin_of = bins(np.log(batch.open_seconds))
     open_cell = np.bincount(open_block * len(middles) + bin_of, minlength=blocks * len(middles))
     return Blocks(count, log_sum, square_sum, middles, open_cell.reshape(blocks, -1).astype(np.float64))
 

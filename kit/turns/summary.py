@@ -86,11 +86,10 @@ def row(batch: Batch, trigger: str, fits: Fits) -> dict[str, Any]:
 
 
 def _rows(gaps: Gaps, replicates: int, seed: int) -> Iterator[dict[str, Any]]:
-    for batch in batches(gaps):
+    for batch, names in batches(gaps):
         fits = Fits(batch, replicates, seed)
-        for trigger in ("all", *TRIGGERS):
-            if batch.of_kind(trigger).any():
-                yield row(batch, trigger, fits)
+        told = [row(batch, trigger, fits) for trigger in ("all", *TRIGGERS) if batch.of_kind(trigger).any()]
+        yield from ({**found, "session_type": name} for name in names for found in told)
 
 
 def inter_turn(log: Any, replicates: int = 200, seed: int = 1) -> list[dict[str, Any]]:
