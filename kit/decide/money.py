@@ -42,12 +42,11 @@ class Saving:
     def text(self) -> str:
         """The saving as a clause: ``$4,300 a month (95% interval $3,700 to $4,900)``."""
         ends = numbers.span(self._written(self.low), self._written(self.high))
-        return f"{self._written(self.value)} a month ({self.level:.0%} interval {ends})"
+        unit = "" if self.currency else f" {self.unit}"
+        return f"{self._written(self.value)}{unit} a month ({self.level:.0%} interval {ends})"
 
     def _written(self, amount: float) -> str:
-        if self.currency:
-            return numbers.money(amount, self.currency)
-        return f"{numbers.short(amount)} {self.unit}"
+        return numbers.money(amount, self.currency) if self.currency else numbers.short(amount)
 
 
 def saving(evidence: Evidence, policy: str) -> Saving | None:
