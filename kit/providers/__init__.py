@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from kit.providers.observed import duplicate_writes, losses, observed_setting, returns, survival, ttl_observed
+from kit.providers.reconcile import reconcile
 from kit.providers.reported import CLASSES, class_cost, default_setting_facts, reported
 from kit.providers.rules import Rule, RuleError, TtlChoice, rule_for, rule_named, rule_names
 
 __all__ = [
-    "CLASSES", "Rule", "RuleError", "TtlChoice", "class_cost", "default_setting_facts", "reported", "rule_for",
-    "rule_named", "rule_names",
+    "CLASSES", "Rule", "RuleError", "TtlChoice", "class_cost", "default_setting_facts", "duplicate_writes", "losses",
+    "observed_setting", "reconcile", "reported", "returns", "rule_for", "rule_named", "rule_names", "survival",
+    "ttl_observed",
 ]  # fmt: skip
