@@ -10,7 +10,8 @@ is worth the full blocks that end inside it: floor(end / block) - floor(start / 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,7 +35,8 @@ class Paths:
     """A log as arrays: one row per node, one row per request, in time order (ties in file order).
 
     Per node: `parent` (-1 = root), `depth` (root 0), `tokens` (worth of a hit), `room_tokens` (room taken in the
-    tier), `path_tokens` (root to node, inclusive). Per request: `leaf` (deepest node, -1 = nothing cacheable),
+    tier), `unit_tokens` (what eviction frees at a time: the node, or one block of a segment), `path_tokens` (root to
+    node, inclusive). Per request: `leaf` (deepest node, -1 = nothing cacheable),
     `ts_us` (start, microseconds), `input_tokens` (inclusive total), `block` (bootstrap block), `rate` (price group),
     `hour` (from the first full hour), `warm` (counts in the warm window). Units: tokens, microseconds.
     """
@@ -43,6 +45,7 @@ class Paths:
     depth: NDArray[np.int32]
     tokens: Ints
     room_tokens: Ints
+    unit_tokens: Ints
     path_tokens: Ints
     leaf: NDArray[np.int32]
     ts_us: Ints
@@ -64,9 +67,19 @@ class Paths:
         return int(self.leaf.size)
 
     @property
-    def unit_node_tokens(self) -> bool:
-        """True when every node takes the same room: only then is MIN an exact optimum."""
-        return bool(self.room_tokens.size == 0 or (self.room_tokens == self.room_tokens[0]).all())
+    def equal_units(self) -> bool:
+        """True when all room is freed in units of one size: only then is MIN an exact optimum."""
+        return bool(self.unit_tokens.size == 0 or (self.unit_tokens == self.unit_tokens[0]).all())
+
+    @property
+    def has_segments(self) -> bool:
+        """True when some node is a run of several units."""
+        return bool((self.unit_tokens < self.room_tokens).any())
+
+    @cached_property
+    def by_unit(self) -> Paths:
+        """The same paths with every segment written out, one node per unit."""
+        return split_segments(self) if self.has_segments else self
 
     @property
     def longest_prefix_tokens(self) -> int:
@@ -247,8 +260,37 @@ def root_of(parent: NDArray[np.int32]) -> NDArray[np.int32]:
     return _roots(parent)
 
 
-def _dense(codes: NDArray[Any]) -> NDArray[np.int64]:
-    """Rank of each code by first appearance: permuting the labels changes nothing."""
+@njit(cache=True, nogil=True)
+def _split(parent: Any, units: Any) -> Any:
+    """(first unit of each node, parent of each unit, node of each unit)."""
+    first = np.zeros(parent.size + 1, np.int64)
+    for node in range(parent.size):
+        first[node + 1] = first[node] + units[node]
+    above = np.empty(first[-1], np.int32)
+    node_of = np.empty(first[-1], np.int32)
+    for node in range(parent.size):
+        for unit in range(first[node], first[node + 1]):
+            above[unit] = unit - 1
+            node_of[unit] = node
+        above[first[node]] = first[parent[node] + 1] - 1 if parent[node] >= 0 else -1
+    return first, above, node_of
+
+
+def split_segments(paths: Paths) -> Paths:
+    """Paths with one node per unit of room; a replay over them is the block-by-block replay."""
+    units = paths.room_tokens // paths.unit_tokens
+    first, parent, node_of = _split(paths.parent, units)
+    tokens = paths.unit_tokens[node_of]
+    last = first[1:] - 1
+    tokens[last] = paths.tokens - (units - 1) * paths.unit_tokens
+    leaf = np.where(paths.leaf >= 0, last[np.maximum(paths.leaf, 0)], -1).astype(np.int32)
+    room = paths.unit_tokens[node_of]
+    return replace(paths, parent=parent, depth=_depths(parent), tokens=tokens, room_tokens=room, unit_tokens=room,
+                   path_tokens=path_sums(parent, tokens), leaf=leaf)  # fmt: skip
+
+
+def first_seen_rank(codes: NDArray[Any]) -> NDArray[np.int64]:
+    """Rank of each code by first appearance, int64: permuting the labels changes nothing."""
     _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
     order = np.empty(first.size, np.int64)
     order[np.argsort(first)] = np.arange(first.size)
@@ -264,11 +306,11 @@ def bootstrap_blocks(
     the roots serve where there are 200 or more, else 50 consecutive stretches of the log.
     """
     if sessions is not None and requests:
-        rank = _dense(sessions)
+        rank = first_seen_rank(sessions)
         blocks = min(BOOTSTRAP_BLOCKS, int(rank.max()) + 1)
         return (rank % blocks).astype(np.int32), blocks, f"{int(rank.max()) + 1:,} sessions dealt into {blocks} blocks"
     if roots is not None and requests and (count := np.unique(roots).size) >= BOOTSTRAP_BLOCKS:
-        rank = _dense(roots)
+        rank = first_seen_rank(roots)
         return (rank % BOOTSTRAP_BLOCKS).astype(np.int32), BOOTSTRAP_BLOCKS, f"{count:,} roots dealt into 200 blocks"
     blocks = max(1, min(TIME_STRETCHES, requests))
     stretch = np.arange(requests, dtype=np.int64) * blocks // max(requests, 1)
@@ -293,11 +335,13 @@ def make_paths(
     partial_tail: str = "drop",
     sessions: NDArray[np.int64] | None = None,
     rate: NDArray[np.int32] | None = None,
+    unit_tokens: int | None = None,
 ) -> Paths:
     """Paths from a forest (`parent`, `tokens`) and one `leaf` per request; see `Paths` for shapes and units.
 
     `input_tokens` defaults to the path's own tokens, `sessions` are integer codes (null sessions as their own code),
-    `rate` the price group of each request (default: one group).
+    `rate` the price group of each request (default: one group). `unit_tokens` makes nodes segments that eviction frees
+    in units of that size, tail first (default: a node is freed as a whole).
     """
     parent, tokens = np.asarray(parent, np.int32), np.asarray(tokens, np.int64)
     leaf, ts_us = np.asarray(leaf, np.int32), np.asarray(ts_us, np.int64)
@@ -309,12 +353,14 @@ def make_paths(
     block, n_blocks, block_basis = bootstrap_blocks(sessions, roots, ts_us.size)
     warm, warm_basis = warm_window(ts_us)
     hour = ((ts_us - (ts_us[0] // HOUR_US * HOUR_US if ts_us.size else 0)) // HOUR_US).astype(np.int32)
+    unit = room if unit_tokens is None else np.minimum(room, unit_tokens)
     rate = np.zeros(ts_us.size, np.int32) if rate is None else np.asarray(rate, np.int32)
     return Paths(
-        parent=parent, depth=_depths(parent), tokens=worth, room_tokens=room, path_tokens=path_sums(parent, worth),
-        leaf=leaf, ts_us=ts_us, input_tokens=np.asarray(input_tokens, np.int64), block=block, n_blocks=n_blocks,
-        block_basis=block_basis, rate=rate, n_rates=int(rate.max()) + 1 if rate.size else 1, hour=hour,
-        n_hours=int(hour.max()) + 1 if hour.size else 1, warm=warm, warm_basis=warm_basis, block_tokens=block_tokens,
+        parent=parent, depth=_depths(parent), tokens=worth, room_tokens=room, unit_tokens=unit,
+        path_tokens=path_sums(parent, worth), leaf=leaf, ts_us=ts_us, input_tokens=np.asarray(input_tokens, np.int64),
+        block=block, n_blocks=n_blocks, block_basis=block_basis, rate=rate,
+        n_rates=int(rate.max()) + 1 if rate.size else 1, hour=hour, n_hours=int(hour.max()) + 1 if hour.size else 1,
+        warm=warm, warm_basis=warm_basis, block_tokens=block_tokens,
     )  # fmt: skip
 
 
@@ -326,6 +372,7 @@ def load_paths(
 ) -> Paths:
     """Paths of a loaded log. `block_tokens` defaults to the log's own block size, else 1 (no rounding).
 
+    Logs of blocks are evicted block by block; flat keys and turn increments as a whole.
     Raises ValueError where the log has no prefix identity: nothing can be replayed from lengths alone.
     """
     nodes = pl.DataFrame(log.con.sql("SELECT coalesce(parent_id, -1)::INTEGER AS parent, tokens::BIGINT AS tokens "
@@ -344,9 +391,10 @@ def load_paths(
         coded = requests["session_id"].fill_null("").cast(pl.Categorical).to_physical().to_numpy().astype(np.int64)
         absent = requests["session_id"].is_null().to_numpy()
         sessions = np.where(absent, coded.max() + 1 + np.arange(coded.size), coded)
+    block = block_tokens or log.facts.block_tokens or 1
+    by_block = log.facts.identity == "blocks" and block > 1 and partial_tail == "drop"
     return make_paths(
         nodes["parent"].to_numpy(), nodes["tokens"].to_numpy(), requests["leaf"].to_numpy(),
-        requests["ts_us"].to_numpy(), requests["input_tokens"].to_numpy(),
-        block_tokens=block_tokens or log.facts.block_tokens or 1, partial_tail=partial_tail, sessions=sessions,
-        rate=rate,
+        requests["ts_us"].to_numpy(), requests["input_tokens"].to_numpy(), block_tokens=block,
+        partial_tail=partial_tail, sessions=sessions, rate=rate, unit_tokens=block if by_block else None,
     )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 from functools import cache, lru_cache
 
 import numpy as np
@@ -359,6 +360,43 @@ def test_one_pass_gives_lru_at_every_capacity(week: tuple[Paths, list[tuple[int,
     for at in range(longest, int(capacity[-1]) + 1):
         replayed = replay(paths, "lru", capacity_tokens=at, setting=Setting(ttl_seconds=ttl)).total()["hit_tokens"]
         assert hits[at] == replayed
+
+
+@st.composite
+def segmented(draw: st.DrawFn) -> Paths:
+    """A random forest whose nodes are runs of 1 to 4 blocks of 2 tokens."""
+    nodes = draw(st.integers(1, 8))
+    parent = [-1] + [draw(st.integers(-1, node - 1)) for node in range(1, nodes)]
+    blocks = [draw(st.integers(1, 4)) for _ in range(nodes)]
+    leaf = draw(st.lists(st.integers(-1, nodes - 1), min_size=1, max_size=40))
+    gaps = draw(st.lists(st.integers(0, 40), min_size=len(leaf), max_size=len(leaf)))
+    ts_us = np.cumsum(gaps) * SECOND
+    return make_paths(np.array(parent), np.array(blocks) * 2, np.array(leaf), ts_us, block_tokens=2, unit_tokens=2)
+
+
+@pytest.mark.parametrize("policy", list(REGISTRY))
+@settings(max_examples=200)
+@given(segmented(), st.integers(1, 20), st.sampled_from([None, 15.0, 60.0]), st.sampled_from([0.0, 0.3]),
+       st.booleans())  # fmt: skip
+def test_segments_replay_bit_for_bit_like_their_blocks(
+    policy: str, paths: Paths, blocks: int, ttl: float | None, loss: float, newcomer: bool
+) -> None:
+    setting = Setting(ttl_seconds=ttl, loss=loss, newcomer_may_be_victim=newcomer and policy != "fifo_flat")
+    runs = replay(paths, policy, capacity_tokens=2 * blocks, setting=setting)
+    written_out = replay(replace(paths.by_unit), policy, capacity_tokens=2 * blocks, setting=setting)
+    conserves(runs)
+    assert (runs.by_block == written_out.by_block).all() and (runs.by_hour == written_out.by_hour).all()
+    assert runs.resident_token_seconds == pytest.approx(written_out.resident_token_seconds)
+
+
+@settings(max_examples=100)
+@given(segmented(), st.sampled_from([None, 30.0]))
+def test_the_curve_and_the_optimum_of_segments_are_those_of_their_blocks(paths: Paths, ttl: float | None) -> None:
+    capacity, hits = lru_curve(paths, ttl)
+    block_capacity, block_hits = lru_curve(paths.by_unit, ttl)
+    shorter = min(capacity.size, block_capacity.size)
+    assert (hits[:shorter] == block_hits[:shorter]).all() and hits[-1] == block_hits[-1]
+    assert optimal(paths, 6, ttl) == optimal(paths.by_unit, 6, ttl)
 
 
 def brute_optimum(requests: list[tuple[int, ...]], slots: int) -> int:

@@ -29,6 +29,12 @@ class Policy:
     candidate: bool = True
 
     @property
+    def segments(self) -> str | None:
+        """When a run of blocks may be one node with the block-by-block answer: "always", "fitting" (where every path
+        fits the tier, so that its blocks share all their uses), or None (always written out)."""
+        return getattr(self.module, "SEGMENTS", None)
+
+    @property
     def ranked(self) -> bool:
         """True where the policy ranks leaves by a key; False where it brings its own structure."""
         return not hasattr(self.module, "victim")

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 TITLE = "LFU with decay"
 PARAMETERS: dict[str, float] = {"half_life_seconds": 86_400.0}
+SEGMENTS = "fitting"
 
 
 class Own(NamedTuple):

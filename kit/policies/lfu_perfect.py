@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 TITLE = "Perfect LFU (keeps counts)"
 PARAMETERS: dict[str, float] = {}
+SEGMENTS = "fitting"
 
 
 class Own(NamedTuple):

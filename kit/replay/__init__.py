@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kit.policies import REGISTRY, Policy, named
-from kit.prefix import Ints, Paths
+from kit.prefix import Ints, Paths, first_seen_rank
 from kit.replay import build, loop
 from kit.replay.bounds import Bound, default_capacity, knee, lru_curve, optimal
 from kit.replay.loop import FIELDS
@@ -101,10 +101,13 @@ def _is_cold(window: str) -> bool:
 
 
 def lost_reads(paths: Paths, loss: float, seed: int = 1) -> NDArray[np.bool_]:
-    """Whether the provider drops the entry behind each request: a draw keyed by (key, time, seed); bool[requests]."""
+    """Whether the provider drops the entry behind each request: a draw keyed by (key, time, seed); bool[requests].
+
+    The key is the prefix by first appearance, so neither labels nor the way blocks are grouped change the draw.
+    """
     if loss <= 0:
         return np.zeros(paths.requests, np.bool_)
-    x = paths.ts_us.astype(np.uint64) ^ (paths.leaf.astype(np.int64) + 1).astype(np.uint64) << np.uint64(40)
+    x = paths.ts_us.astype(np.uint64) ^ (first_seen_rank(paths.leaf).astype(np.uint64) << np.uint64(40))
     x += np.uint64(seed * 0x9E3779B97F4A7C15 % 2**64)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)
@@ -113,15 +116,19 @@ def lost_reads(paths: Paths, loss: float, seed: int = 1) -> NDArray[np.bool_]:
 
 def _run(paths: Paths, policy: Policy, capacity_tokens: int, setting: Setting, parameters: dict[str, float] | None,
          compiled: bool) -> Tally:  # fmt: skip
+    longest = int(paths.path_tokens.max(initial=0))
+    if paths.has_segments and not (policy.segments == "always" or (policy.segments and longest <= capacity_tokens)):
+        paths = paths.by_unit
     week = loop.requests(paths, lost_reads(paths, setting.loss, setting.seed))
-    pool, own = build.state(policy, paths, parameters)
+    pool, own = build.state(policy, paths, capacity_tokens, parameters)
     tier = loop.tier(paths)
     by_block = np.zeros((2, paths.n_rates, paths.n_blocks, len(FIELDS)), np.int64)
     by_hour = np.zeros((paths.n_hours, paths.n_rates, len(FIELDS)), np.int64)
     resident = np.zeros(1)
     run = build.compiled(policy) if compiled else build.plain(policy)
     run(week, tier, pool, own, capacity_tokens, round((setting.ttl_seconds or 0) * 1e6),
-        round(setting.visible_after_seconds * 1e6), setting.minimum_tokens, setting.newcomer_may_be_victim,
+        round(setting.visible_after_seconds * 1e6), setting.minimum_tokens,
+        setting.newcomer_may_be_victim or getattr(policy.module, "INSERT_FIRST", False),
         by_block, by_hour, resident)  # fmt: skip
     return Tally(policy.name, capacity_tokens, setting, by_block, by_hour, float(resident[0]))
 

@@ -8,7 +8,7 @@ capacity x requests is used up, the last one in part.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -167,9 +167,11 @@ def optimal(paths: Paths, capacity_tokens: int, ttl_seconds: float | None = None
     A gap longer than `ttl_seconds` can never be a hit and is cut before anything else.
     """
     ttl_us = int((ttl_seconds or 0) * 1e6)
+    if paths.equal_units:
+        paths = paths.by_unit
     offsets, node_at = _touches(paths.parent, paths.depth, paths.path_tokens, paths.leaf, minimum_tokens)
     following, request_of = _next_touch(offsets, node_at, paths.ts_us, paths.parent.size, ttl_us)
-    if paths.unit_node_tokens:
+    if paths.equal_units:
         size = int(paths.room_tokens[0]) if paths.room_tokens.size else 1
         cold, warm = _min(offsets, node_at, following, paths.tokens, paths.warm, capacity_tokens // size)
         exact, method = True, "MIN"
@@ -216,9 +218,10 @@ def _compact(slot_of: Any, room: Any, tree: Any, order: Any, filled: int) -> int
 
 
 @njit(cache=True, nogil=True)
-def _distances(parent: Any, room: Any, tokens: Any, path_tokens: Any, leaf: Any, ts_us: Any, ttl_us: Any,
-               minimum_tokens: Any, longest: int, bin_tokens: Any, histogram: Any) -> None:  # fmt: skip
-    """Add to `histogram[d]` the tokens whose stack distance is d bins (rounded up): they hit from d x bin tokens on."""
+def _distances(parent: Any, room: Any, unit: Any, tokens: Any, path_tokens: Any, leaf: Any, ts_us: Any, ttl_us: Any,
+               minimum_tokens: Any, longest: int, bin_tokens: Any, whole: Any, units: Any) -> None:  # fmt: skip
+    """Where tokens start to hit, in bins of capacity: `whole[d]` tokens of nodes that hit from d bins on, and for
+    segments the change at each bin in how many units start to hit there (`units`, a difference array)."""
     nodes = parent.size
     size = 2 * nodes + longest + 1
     tree = np.zeros(size + 1, np.int64)
@@ -236,8 +239,12 @@ def _distances(parent: Any, room: Any, tokens: Any, path_tokens: Any, leaf: Any,
         while node >= 0:
             slot = slot_of[node]
             if slot >= 0 and (ttl_us == 0 or ts_us[request] - used_us[node] <= ttl_us):
-                distance = held - _upto(tree, slot) + room[node]
-                histogram[min(-(-distance // bin_tokens), histogram.size - 1)] += tokens[node]
+                above = held - _upto(tree, slot)
+                if unit[node] < room[node]:
+                    units[above // bin_tokens + 1] += 1
+                    units[(above + room[node]) // bin_tokens + 1] -= 1
+                else:
+                    whole[min(-(-(above + room[node]) // bin_tokens), whole.size - 1)] += tokens[node]
             node = parent[node]
         node = end
         while node >= 0:
@@ -258,17 +265,20 @@ def _distances(parent: Any, room: Any, tokens: Any, path_tokens: Any, leaf: Any,
 def lru_curve(paths: Paths, ttl_seconds: float | None = None, minimum_tokens: int = 0) -> tuple[Ints, Ints]:
     """LRU's hit tokens at every capacity in one pass: (capacity_tokens, hit_tokens), both int64, rising.
 
-    By stack distance over node touches, the root of a path most recent. Exact where all nodes take the same room; with
+    By stack distance over node touches, the root of a path most recent. Exact where all units take the same room; with
     mixed sizes exact up to the last entry that only partly fits and to 1/1,048,576 of the footprint.
     """
     if paths.parent.size == 0:
         return np.zeros(1, np.int64), np.zeros(1, np.int64)
+    if not paths.equal_units:
+        paths = replace(paths, unit_tokens=paths.room_tokens)
     footprint = int(paths.room_tokens.sum())
-    unit = int(paths.room_tokens[0]) if paths.unit_node_tokens else max(1, -(-footprint // CURVE_BINS))
-    histogram = np.zeros(-(-footprint // unit) + 2, np.int64)
-    _distances(paths.parent, paths.room_tokens, paths.tokens, paths.path_tokens, paths.leaf, paths.ts_us,
-               int((ttl_seconds or 0) * 1e6), minimum_tokens, int(paths.depth.max()) + 1, unit, histogram)  # fmt: skip
-    return np.arange(histogram.size, dtype=np.int64) * unit, np.cumsum(histogram)
+    step = int(paths.unit_tokens[0]) if paths.equal_units else max(1, -(-footprint // CURVE_BINS))
+    whole, units = np.zeros(-(-footprint // step) + 3, np.int64), np.zeros(-(-footprint // step) + 3, np.int64)
+    _distances(paths.parent, paths.room_tokens, paths.unit_tokens, paths.tokens, paths.path_tokens, paths.leaf,
+               paths.ts_us, int((ttl_seconds or 0) * 1e6), minimum_tokens, int(paths.depth.max()) + 1, step, whole,
+               units)  # fmt: skip
+    return np.arange(whole.size, dtype=np.int64) * step, np.cumsum(whole + np.cumsum(units) * step)
 
 
 def knee(capacity_tokens: Ints, hit_tokens: Ints, share: float = 0.8) -> int | None:

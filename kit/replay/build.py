@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import sys
 from collections.abc import Callable
 from functools import lru_cache
 from types import FunctionType, ModuleType, SimpleNamespace
@@ -23,7 +24,8 @@ from kit.prefix import Paths
 from kit.replay import loop
 
 HOOKS = ("enter", "touch", "leave", "cover", "uncover", "victim")
-LOOP = ("remove", "expire", "match", "count", "make_room", "admit", "settle", "bypass", "serve", "run")
+LOOP = ("remove", "trim", "expire", "match", "count", "make_room", "admit", "regrow", "hit_until", "settle", "bypass",
+        "serve", "run")  # fmt: skip
 STATE = ("pool", "own")
 RANKED = ("key", "on_enter", "on_touch", "on_leave")
 
@@ -39,6 +41,8 @@ def fingerprint(policy: Policy) -> str:
     sources = [inspect.getsource(loop), inspect.getsource(leaf_heap)]
     try:
         sources.append(inspect.getsource(policy.module))
+        borrowed = {function.__module__ for function in _functions(policy.module).values()}
+        sources += [inspect.getsource(sys.modules[name]) for name in sorted(borrowed) if name in sys.modules]
     except (OSError, TypeError):
         sources += [f.__code__.co_code.hex() + repr(f.__code__.co_consts) for f in _functions(policy.module).values()]
     return hashlib.sha256("\n".join(sources).encode()).hexdigest()[:12]
@@ -106,7 +110,9 @@ def _given(function: Callable[..., Any], known: dict[str, Any], parameters: dict
                        if name in known or name in parameters})  # fmt: skip
 
 
-def state(policy: Policy, paths: Paths, parameters: dict[str, float] | None = None) -> tuple[Any, Any]:
+def state(
+    policy: Policy, paths: Paths, capacity_tokens: int, parameters: dict[str, float] | None = None
+) -> tuple[Any, Any]:
     """(pool, own): empty state of a policy for these paths. Parameters override the policy's defaults by name."""
     unknown = set(parameters or {}) - set(policy.parameters)
     if unknown:
@@ -115,7 +121,8 @@ def state(policy: Policy, paths: Paths, parameters: dict[str, float] | None = No
     given = {**policy.parameters, **(parameters or {})}
     known = {"nodes": paths.parent.size, "path_tokens": paths.path_tokens, "room_tokens": paths.room_tokens,
              "tokens": paths.tokens, "depth": paths.depth, "parent": paths.parent,
-             "most_uses": paths.requests}  # fmt: skip
+             "most_uses": paths.requests, "leaf": paths.leaf, "capacity_tokens": capacity_tokens,
+             "block_tokens": paths.block_tokens}  # fmt: skip
     own = _given(policy.module.own, known, given) if hasattr(policy.module, "own") else np.zeros(1)
     make_pool = leaf_heap.pool if policy.ranked else policy.module.pool
     return _given(make_pool, known, given), own

@@ -33,15 +33,19 @@ ROOT_FIRST = False
 
 NODE = np.dtype(
     [
-        ("parent", np.int32), ("depth", np.int32), ("tokens", np.int64), ("room_tokens", np.int64),
-        ("path_tokens", np.int64), ("readable_us", np.int64), ("used_at", np.int32), ("pinned", np.int32),
-        ("children", np.int32), ("fate", np.int8), ("reused", np.bool_),
+        ("path_tokens", np.int64), ("readable_us", np.int64), ("tokens", np.int32), ("room_tokens", np.int32),
+        ("unit_tokens", np.int32), ("held_tokens", np.int32), ("reused_tokens", np.int32), ("cut_tokens", np.int32),
+        ("parent", np.int32), ("depth", np.int32), ("used_at", np.int32), ("pinned", np.int32), ("children", np.int32),
+        ("fate", np.int8),
     ],
     align=True,
 )  # fmt: skip
-"""One node, 56 bytes (one cache line): what it is (`kit.prefix.Paths`) and how it stands in the tier: `used_at` request
-of the last use while resident (-1 = not resident), `fate` why it is not, `children` resident ones, `reused` hit since
-inserted, `readable_us` from when a write can be read, `pinned` by which request."""
+"""One node, 64 bytes (one cache line): what it is (`kit.prefix.Paths`) and how it stands in the tier.
+
+`used_at` request of the last use while resident (-1 = not resident), `held_tokens` room held (a segment loses its tail
+unit by unit), `reused_tokens` of its head hit since inserted, `fate` why it is not resident, `children` resident ones,
+`pinned` by which request, `readable_us` from when the part behind `cut_tokens` can be read. While a node is not
+resident `cut_tokens` says from where on its tail had been evicted before the rest expired."""
 
 REQUEST = np.dtype(
     [
@@ -66,9 +70,9 @@ class Tier(NamedTuple):
 def tier(paths: Paths) -> Tier:
     """An empty tier over the nodes of a log."""
     nodes = np.recarray(paths.parent.size, dtype=NODE)
-    for name in ("parent", "depth", "tokens", "room_tokens", "path_tokens"):
+    for name in ("parent", "depth", "tokens", "room_tokens", "unit_tokens", "path_tokens"):
         nodes[name] = getattr(paths, name)
-    for name in ("readable_us", "children", "fate", "reused"):
+    for name in ("readable_us", "held_tokens", "reused_tokens", "cut_tokens", "children", "fate"):
         nodes[name] = 0
     nodes["used_at"] = -1
     nodes["pinned"] = NOBODY - 1
@@ -89,16 +93,28 @@ def remove(t: Any, pool: Any, own: Any, node: int, fate: int) -> None:
     """Take a resident node out of the tier: WAS_EVICTED or HAS_EXPIRED."""
     leave(pool, own, node, fate == WAS_EVICTED)
     gone = t.nodes[node]
-    t.used[0] -= gone.room_tokens
+    t.used[0] -= gone.held_tokens
+    t.row[UNUSED] += max(gone.held_tokens - gone.reused_tokens, 0)
+    gone.cut_tokens = gone.held_tokens
+    gone.held_tokens = 0
     gone.used_at = -1
     gone.fate = fate
-    if not gone.reused:
-        t.row[UNUSED] += gone.tokens
     if gone.parent >= 0:
         above = t.nodes[gone.parent]
         above.children -= 1
         if above.children == 0 and above.used_at >= 0:
             uncover(pool, own, np.int64(gone.parent))
+
+
+def trim(t: Any, node: int, tokens: int) -> None:
+    """Evict the last `tokens` of a resident segment, leaving its head."""
+    short = t.nodes[node]
+    left = short.held_tokens - tokens
+    t.row[UNUSED] += max(short.held_tokens - max(left, short.reused_tokens), 0)
+    short.reused_tokens = min(short.reused_tokens, left)
+    short.cut_tokens = min(short.cut_tokens, left)
+    short.held_tokens = left
+    t.used[0] -= tokens
 
 
 def expire(week: Any, t: Any, pool: Any, own: Any, cursor: int, now: int, ttl_us: int, resident: Any) -> int:
@@ -108,7 +124,7 @@ def expire(week: Any, t: Any, pool: Any, own: Any, cursor: int, now: int, ttl_us
         node = np.int64(week[cursor].leaf)
         while node >= 0 and t.nodes[node].used_at <= cursor:
             if t.nodes[node].used_at == cursor:
-                resident[0] -= t.nodes[node].room_tokens * ((now - week[cursor].ts_us - ttl_us) * 1e-6)
+                resident[0] -= t.nodes[node].held_tokens * ((now - week[cursor].ts_us - ttl_us) * 1e-6)
                 remove(t, pool, own, node, np.int64(HAS_EXPIRED))
             node = t.nodes[node].parent
         cursor += 1
@@ -117,7 +133,7 @@ def expire(week: Any, t: Any, pool: Any, own: Any, cursor: int, now: int, ttl_us
 
 def match(t: Any, end: int, now: int, visible_us: int) -> tuple[int, int]:
     """Write the path into the scratch, leaf first. Comes back as (its length in nodes, index of the first node from the
-    root down that stops the match, -1 = all of it is there)."""
+    root down that is not wholly there and readable, -1 = all of it is)."""
     length = 0
     node = end
     while node >= 0:
@@ -125,14 +141,15 @@ def match(t: Any, end: int, now: int, visible_us: int) -> tuple[int, int]:
         length += 1
         node = t.nodes[node].parent
     at = length - 1
-    while at >= 0 and t.nodes[t.path[at]].used_at >= 0 and (
-        visible_us == 0 or now >= t.nodes[t.path[at]].readable_us
-    ):
+    while at >= 0:
+        here = t.nodes[t.path[at]]
+        if here.used_at < 0 or here.held_tokens < here.room_tokens or (visible_us > 0 and now < here.readable_us):
+            break
         at -= 1
     return length, at
 
 
-def count(t: Any, length: int, at: int, request: int) -> tuple[int, int, int]:
+def count(t: Any, length: int, at: int, request: int, now: int, visible_us: int) -> tuple[int, int, int]:
     """(tokens matched, room still needed, room of the whole path). One cause per missed token goes into the row: the
     node's own fate, and for a resident node behind the stop (stranded, or not yet readable) the cause of the stop."""
     hit, need, held = 0, 0, 0
@@ -141,41 +158,83 @@ def count(t: Any, length: int, at: int, request: int) -> tuple[int, int, int]:
         node.pinned = request
         hit += node.tokens
         held += node.room_tokens
-    if at < 0:
-        return hit, need, held
-    first = t.nodes[t.path[at]]
-    stop = NOT_YET_READABLE if first.used_at >= 0 else first.fate
+    stop = NEVER_SEEN
     for k in range(at, -1, -1):
         node = t.nodes[t.path[k]]
         held += node.room_tokens
-        if node.used_at >= 0:
-            node.pinned = request
-            t.row[FIRST_CAUSE + stop] += node.tokens
+        need += node.room_tokens - node.held_tokens
+        if node.used_at < 0:
+            early = min(node.cut_tokens, node.tokens) if node.fate == HAS_EXPIRED else node.tokens
+            t.row[FIRST_CAUSE + node.fate] += early
+            t.row[EVICTED] += node.tokens - early
+            if k == at:
+                stop = node.fate
+            continue
+        node.pinned = request
+        there = node.tokens if node.held_tokens == node.room_tokens else node.held_tokens
+        if k == at:
+            stop = WAS_EVICTED
+            readable = there
+            if visible_us > 0 and now < node.readable_us:
+                stop = NOT_YET_READABLE
+                readable = min(there, node.cut_tokens)
+            hit += readable
+            t.row[IN_FLIGHT] += there - readable
         else:
-            need += node.room_tokens
-            t.row[FIRST_CAUSE + node.fate] += node.tokens
+            t.row[FIRST_CAUSE + stop] += there
+        t.row[EVICTED] += node.tokens - there
     return hit, need, held
 
 
 def make_room(t: Any, pool: Any, own: Any, most: int, request: int) -> None:
-    """Evict until at most `most` tokens are held, never what `request` pins (NOBODY = nothing is pinned)."""
+    """Evict until at most `most` tokens are held, never what `request` pins (NOBODY = nothing is pinned). The tail of a
+    segment goes first, as many units of it as the shortfall needs."""
     while t.used[0] > most:
-        remove(t, pool, own, victim(pool, own, t.nodes, request), np.int64(WAS_EVICTED))
-        t.row[EVICTIONS] += 1
+        node = victim(pool, own, t.nodes, request)
+        loser = t.nodes[node]
+        units = -(-(t.used[0] - most) // loser.unit_tokens)
+        if units * loser.unit_tokens < loser.held_tokens:
+            trim(t, node, units * loser.unit_tokens)
+            t.row[EVICTIONS] += units
+        else:
+            t.row[EVICTIONS] += -(-loser.held_tokens // loser.unit_tokens)
+            remove(t, pool, own, node, np.int64(WAS_EVICTED))
 
 
 def admit(t: Any, pool: Any, own: Any, node: int, request: int, now: int, visible_us: int) -> None:
     """Insert a node that is not resident."""
     fresh = t.nodes[node]
     enter(pool, own, node, fresh.depth, fresh.children == 0, request, now)
-    t.used[0] += fresh.room_tokens
-    fresh.reused = False
+    fresh.reused_tokens = 0
+    fresh.cut_tokens = 0
     fresh.readable_us = now + visible_us
+    t.used[0] += fresh.room_tokens
+    fresh.held_tokens = fresh.room_tokens
     if fresh.parent >= 0:
         above = t.nodes[fresh.parent]
         above.children += 1
         if above.children == 1 and above.used_at >= 0:
             cover(pool, own, np.int64(fresh.parent))
+
+
+def regrow(t: Any, node: int, now: int, visible_us: int) -> None:
+    """Insert the missing tail of a resident segment."""
+    short = t.nodes[node]
+    if short.held_tokens < short.room_tokens:
+        if now >= short.readable_us:
+            short.cut_tokens = short.held_tokens
+        short.readable_us = now + visible_us
+        t.used[0] += short.room_tokens - short.held_tokens
+        short.held_tokens = short.room_tokens
+
+
+def hit_until(t: Any, node: int, whole: bool, now: int, visible_us: int) -> None:
+    """Mark how much of a resident node this request has read."""
+    here = t.nodes[node]
+    read = here.held_tokens
+    if not whole and visible_us > 0 and now < here.readable_us:
+        read = min(read, here.cut_tokens)
+    here.reused_tokens = max(here.reused_tokens, read)
 
 
 def settle(t: Any, pool: Any, own: Any, length: int, at: int, request: int, now: int, visible_us: int, read: bool,
@@ -188,9 +247,10 @@ def settle(t: Any, pool: Any, own: Any, length: int, at: int, request: int, now:
         k = length - 1 - step if ROOT_FIRST else step
         node = np.int64(t.path[k])
         if t.nodes[node].used_at >= 0:
+            if read and k >= at:
+                hit_until(t, node, k > at, now, visible_us)
             touch(pool, own, node, t.nodes[node].depth, request, now)
-            if read and k > at:
-                t.nodes[node].reused = True
+            regrow(t, node, now, visible_us)
         else:
             if ROOT_FIRST:
                 make_room(t, pool, own, capacity - t.nodes[node].room_tokens, np.int64(NOBODY))
@@ -198,15 +258,16 @@ def settle(t: Any, pool: Any, own: Any, length: int, at: int, request: int, now:
         t.nodes[node].used_at = request
 
 
-def bypass(t: Any, pool: Any, own: Any, length: int, at: int, request: int, now: int, read: bool) -> None:
+def bypass(t: Any, pool: Any, own: Any, length: int, at: int, request: int, now: int, visible_us: int,
+           read: bool) -> None:  # fmt: skip
     """A path larger than the tier: what is there is used, nothing is inserted, nothing evicted."""
     for k in range(length):
         node = t.nodes[t.path[k]]
-        if k > at:
+        if node.used_at >= 0 and (k > at or (k == at and (visible_us == 0 or now >= node.readable_us))):
+            if read:
+                hit_until(t, np.int64(t.path[k]), k > at, now, visible_us)
             touch(pool, own, np.int64(t.path[k]), node.depth, request, now)
             node.used_at = request
-            if read:
-                node.reused = True
         elif node.fate == NEVER_SEEN and node.used_at < 0:
             node.fate = BYPASSED
     t.row[OVERSIZE] += t.row[EVICTED] + t.row[EXPIRED]
@@ -229,7 +290,7 @@ def serve(ask: Any, t: Any, pool: Any, own: Any, request: int, capacity: int, vi
     now = ask.ts_us
     whole = t.nodes[end].path_tokens
     length, at = match(t, end, now, visible_us)
-    matched, need, held = count(t, length, at, request)
+    matched, need, held = count(t, length, at, request, now, visible_us)
     hit = matched
     if matched > 0 and ask.lost:
         row[LOST] = matched
@@ -245,7 +306,7 @@ def serve(ask: Any, t: Any, pool: Any, own: Any, request: int, capacity: int, vi
             make_room(t, pool, own, capacity, np.int64(NOBODY))
         row[WRITE] = whole - hit
     else:
-        bypass(t, pool, own, length, at, request, now, hit > 0)
+        bypass(t, pool, own, length, at, request, now, visible_us, hit > 0)
         row[WRITE] = matched - hit
     row[HITS] = 1 if hit > 0 else 0
     row[HIT] = hit
