@@ -149,6 +149,16 @@ def concentration(
     }
 
 
+def cut_sentence(figures: dict[str, Any], others: list[dict[str, Any]]) -> str:
+    """Where the key was cut, and how the answer would change with another cut."""
+    if figures["cut"] is None:
+        return NO_KEY
+    told = [f"{row['cut']} {row['request_share']:.1%}" for row in others if row["cut"] != figures["cut"]]
+    change = f" Cut elsewhere: {', '.join(told)}." if told else ""
+    top = f"the top {figures['top_fraction']:.0%} of keys carry {figures['request_share']:.1%} of requests"
+    return f"{figures['cut_sentence']} With it {top}.{change}"
+
+
 def other_cuts(log: Any, cuts: Sequence[str], top_fraction: float = 0.05) -> list[dict[str, Any]]:
     """The concentration under other key cuts, those the log can give: cut, keys, reused_keys and the two shares."""
     trace = read_trace(log)

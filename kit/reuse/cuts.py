@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kit.reuse.trace import Ints, Trace, deepest_marked, highest_marked, sum_from_root
+from kit.reuse.trace import Ints, Trace, deepest_marked, highest_marked, least_from_leaves, sum_from_root
 
 DEFAULT_CUT = {"flat": "key", "blocks": "longest_shared", "chain": "chain"}
 CUTS = ("key", "longest_shared", "first_K", "root", "full", "session", "chain")
@@ -52,12 +52,38 @@ class Keys:
         return self.holders >= 2
 
 
+def ids_are_local(trace: Trace) -> bool:
+    """True where sessions are known, there are several, and not one block occurs in two of them."""
+    held = trace.leaf >= 0
+    session = trace.session[held].astype(np.int64)
+    if not len(session) or session.min() < 0 or session.min() == session.max():
+        return False
+    low = np.full(len(trace.parent), np.iinfo(np.int64).max)
+    high = low.copy()
+    np.minimum.at(low, trace.leaf[held], session)
+    np.minimum.at(high, trace.leaf[held], -session)
+    low, high = least_from_leaves(trace.parent, low), -least_from_leaves(trace.parent, high)
+    used = trace.passes > 0
+    return bool((low[used] == high[used]).all())
+
+
+def default_cut(trace: Trace) -> str | None:
+    """Where the key is cut when nobody says: the key of a flat log, the chain of a transcript.
+
+    In a block log the longest shared prefix, but the chain where block ids are local to a session: there nothing but
+    the session's own next turn can share a prefix.
+    """
+    if trace.identity == "blocks" and ids_are_local(trace):
+        return "chain"
+    return DEFAULT_CUT.get(trace.identity or "")
+
+
 def cut_keys(trace: Trace, cut: str | None = None) -> Keys | None:
     """The keys of a log under a cut (None: the default of the log's kind); None where the log has no such identity.
 
     Raises ``ValueError`` for a cut that does not exist.
     """
-    name = cut or DEFAULT_CUT.get(trace.identity or "")
+    name = cut or default_cut(trace)
     if name is None:
         return None
     first = re.fullmatch(r"first_([1-9]\d*)", name)

@@ -16,7 +16,7 @@ NO_CLOCK = "this log has no common clock: rotation cannot be told"
 NO_KEY = "this log has no prefix key: rotation cannot be told"
 
 
-def _counts(period: Ints, keys: Keys) -> list[tuple[int, Ints, Ints]]:
+def counts_per_period(period: Ints, keys: Keys) -> list[tuple[int, Ints, Ints]]:
     """(period, key numbers, requests per key) for every period in which a key was seen."""
     held = keys.of_request >= 0
     cell, counts = np.unique(period[held] * keys.count + keys.of_request[held], return_counts=True)
@@ -25,15 +25,15 @@ def _counts(period: Ints, keys: Keys) -> list[tuple[int, Ints, Ints]]:
     return [(int(cells[0] // keys.count), cells % keys.count, number) for cells, number in pieces if len(cells)]
 
 
-def _top_set(names: Ints, counts: Ints, lengths: Ints, fraction: float) -> Ints:
+def top_set(names: Ints, counts: Ints, lengths: Ints, fraction: float) -> Ints:
     """The top ``fraction`` of the keys of one period, never a key seen once: that tells nothing about popularity."""
     order = np.lexsort((names, -lengths[names], -counts))[: top_count(len(names), fraction)]
     return names[order][counts[order] >= 2]
 
 
 def _pair(before: tuple[int, Ints, Ints], after: tuple[int, Ints, Ints], lengths: Ints, fraction: float) -> Any:
-    old = _top_set(before[1], before[2], lengths, fraction)
-    new = _top_set(after[1], after[2], lengths, fraction)
+    old = top_set(before[1], before[2], lengths, fraction)
+    new = top_set(after[1], after[2], lengths, fraction)
     by_old = int(after[2][np.isin(after[1], old)].sum())
     by_new = int(after[2][np.isin(after[1], new)].sum())
     return {
@@ -47,7 +47,7 @@ def _pair(before: tuple[int, Ints, Ints], after: tuple[int, Ints, Ints], lengths
 
 def _pairs(period: Ints, keys: Keys, fraction: float) -> list[dict[str, Any]]:
     """One row per two neighbouring periods; periods without requests between them make no pair."""
-    found = _counts(period, keys)
+    found = counts_per_period(period, keys)
     return [
         {"from": before[0], "to": after[0], **_pair(before, after, keys.prefix_tokens, fraction)}
         for before, after in pairwise(found)
@@ -71,7 +71,7 @@ def _new_keys(period: Ints, keys: Keys) -> list[tuple[int, int, int]]:
     np.minimum.at(first, keys.of_request[held], period[held])
     fresh, number = np.unique(first, return_counts=True)
     new = dict(zip(fresh.tolist(), number.tolist(), strict=True))
-    return [(at, len(names), new.get(at, 0)) for at, names, _ in _counts(period, keys)]
+    return [(at, len(names), new.get(at, 0)) for at, names, _ in counts_per_period(period, keys)]
 
 
 def rotation(log: Any, top_fraction: float = 0.05, cut: str | None = None, zone: str = "UTC") -> dict[str, Any]:

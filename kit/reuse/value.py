@@ -10,6 +10,8 @@ from scipy.stats import rankdata
 
 from kit.reuse.concentration import share
 from kit.reuse.cuts import Keys, cut_keys
+from kit.reuse.dropping import dropped, rankings
+from kit.reuse.resample import interval
 from kit.reuse.trace import Ints, Trace, highest_marked, read_trace
 
 SYSTEM_TYPES = ("system", "tool_schema", "tools")
@@ -18,14 +20,30 @@ SYSTEM_SESSIONS = 3
 SYSTEM_REQUEST_SHARE = 0.01
 
 
+def _standard_ranks(values: NDArray[Any]) -> NDArray[np.float64]:
+    ranks = rankdata(values)
+    ranks -= ranks.mean()
+    return ranks / (ranks.std() or np.nan)
+
+
+def rank_agreement(one: NDArray[Any], other: NDArray[Any]) -> tuple[float | None, dict[str, float] | None]:
+    """Rank correlation with average ranks for ties, and its 95 % interval; None where one side never varies.
+
+    The interval is the delta method over keys: the spread of each key's influence on the correlation.
+    """
+    if len(one) < 3:
+        return None, None
+    a, b = _standard_ranks(one), _standard_ranks(other)
+    rank = float(a @ b) / len(a)
+    if np.isnan(rank):
+        return None, None
+    reach = 1.96 * float((a * b - rank * (a * a + b * b) / 2).std()) / np.sqrt(len(a))
+    return rank, interval(max(-1.0, rank - reach), min(1.0, rank + reach))
+
+
 def spearman(one: NDArray[Any], other: NDArray[Any]) -> float | None:
     """Rank correlation with average ranks for ties; None where one side never varies."""
-    if len(one) < 3:
-        return None
-    a, b = rankdata(one), rankdata(other)
-    a, b = a - a.mean(), b - b.mean()
-    scale = float(np.sqrt((a @ a) * (b @ b)))
-    return float(a @ b) / scale if scale else None
+    return rank_agreement(one, other)[0]
 
 
 def _sessions_of(trace: Trace, keys: Keys) -> Ints:
@@ -70,27 +88,44 @@ def _longest(trace: Trace, keys: Keys, order: Ints, tenth: float) -> dict[str, A
     }
 
 
+def _sentence(count: float | None, longest: dict[str, Any]) -> str:
+    """Length may only be evicted by where the longest keys are also the least reused; what holds here."""
+    if count is None:
+        return "All keys are alike in length or in use: length says nothing about reuse."
+    said = f"The longest tenth of keys carries {longest['requests_share']:.1%} of requests"
+    said += f", {longest['one_shot_share']:.0%} of it was used only once, and the rank correlation of length and use is"
+    reading = "the longest keys are also less reused" if count < 0 else "the longest keys are not the least reused"
+    return f"{said} {count:+.2f}: {reading}. Evict by length only where the longest are also the least reused."
+
+
 def value_rank(log: Any, cut: str | None = None) -> dict[str, Any]:
     """Is a long key a valuable key? Rank correlations over all keys of the log, and a look at the longest tenth.
 
     ``spearman_length_value``: length against length x count; ``spearman_length_count``: length against count (count =
-    requests that hold the key). ``longest_tenth``: its share of requests, the share of its keys that nobody used
-    again, whether a system prompt is among them (and how that was told). ``longest_are_least_reused``: the plain
-    reading of both, None where the log cannot tell.
+    requests that hold the key), both with an ``interval``. ``longest_tenth``: its share of requests, the share of its
+    keys that nobody used again, whether a system prompt is among them (and how that was told). ``deciles``: longest
+    first. ``rankings``: both orders side by side. ``dropped``: what is lost without the longest x % of keys.
     """
     trace = read_trace(log)
     keys = cut_keys(trace, cut)
     if keys is None or keys.count == 0:
-        return {"spearman_length_value": None, "spearman_length_count": None, "longest_tenth": None, "deciles": []}
+        nothing = ("cut", "keys", "spearman_length_value", "spearman_length_count", "longest_tenth", "sentence")
+        return {**dict.fromkeys(nothing), "interval": {}, "deciles": [], "rankings": {}, "dropped": []}
     order = np.lexsort((np.arange(keys.count), -keys.holders, -keys.prefix_tokens))
-    count = spearman(keys.prefix_tokens, keys.holders)
+    value, value_interval = rank_agreement(keys.prefix_tokens, keys.prefix_tokens * keys.holders)
+    count, count_interval = rank_agreement(keys.prefix_tokens, keys.holders)
+    longest = _longest(trace, keys, order, 0.1)
     return {
         "cut": keys.cut,
         "keys": keys.count,
-        "spearman_length_value": spearman(keys.prefix_tokens, keys.prefix_tokens * keys.holders),
+        "spearman_length_value": value,
         "spearman_length_count": count,
-        "longest_tenth": _longest(trace, keys, order, 0.1),
+        "interval": {"spearman_length_value": value_interval, "spearman_length_count": count_interval},
+        "longest_tenth": longest,
+        "sentence": _sentence(count, longest),
         "deciles": _deciles(keys, order),
+        "rankings": rankings(keys),
+        "dropped": dropped(keys, order),
     }
 
 
