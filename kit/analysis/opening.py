@@ -8,8 +8,7 @@ from typing import Any
 
 from kit.analysis.folders import log_name, whole_or_nothing
 from kit.analysis.parameters import from_values
-from kit.analysis.store import Analysis, analysis_key, store_in_progress, stored
-from kit.log.sources import resolve
+from kit.analysis.store import Analysis, analysis_key, in_progress, stored
 
 
 def open_analysis(
@@ -25,21 +24,23 @@ def open_analysis(
     report is never overwritten by a notebook that was run with other parameters. ParameterError names a wrong value.
     """
     chosen = from_values({**parameters, **(settings or {})})
+    running = in_progress(chosen)
+    if running is not None:
+        return running
+    from kit.log.sources import resolve
+
     sources = [log_path] if isinstance(log_path, str) else list(log_path)
     key = analysis_key(resolve(sources), chosen)
     report = Path(out_dir) / log_name(sources)
-    own = report.with_name(f"{report.name}-{key[:8]}")
-    running = store_in_progress()
-    if running is not None and (found := stored(running, key, any_code=True)):
+    own = report.with_name(f"{report.name}-{key.files[:4]}{key.parameters[:4]}")
+    found = stored(report, key) or stored(own, key)
+    if found is not None:
         return found
-    for folder in (report, own):
-        if found := stored(folder, key):
-            return found
     _run_into(own, sources, chosen)
-    found = stored(own, key)
-    if found is None:
+    made = stored(own, key)
+    if made is None:
         raise OSError(f"{own}: the analysis could not be stored there; choose another out_dir")
-    return found
+    return made
 
 
 def _run_into(folder: Path, sources: list[str], parameters: Any) -> None:

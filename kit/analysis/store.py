@@ -27,22 +27,32 @@ LOG_DB = "log.duckdb"
 REPORT_HTML = "report.html"
 RESULTS_JSON = "results.json"
 SIGNIFICANT_DIGITS = 9
+OPEN_TABLES = ("values", "limits", "parameters")  # nested tables whose names differ from row to row: kept as JSON text
 
-# table name -> where its rows are in the results
-TABLES: dict[str, tuple[str, ...]] = {
-    "replay_point": ("replay",),
-    "optimum": ("bounds", "optimal"),
-    "lru_curve": ("lru_curve",),
-    "policy": ("policies",),
-    "inter_turn_fit": ("inter_turn",),
-    "concentration_curve": ("concentration", "curve"),
-    "top_key": ("concentration", "top_keys"),
-    "rotation_day": ("rotation", "day_pairs"),
-    "decision_trail": ("decision", "trail"),
-    "rate": ("money", "rates"),
-    "ttl_observed": ("provider", "ttl_observed"),
-    "day": ("days",),
-    "bill_line": ("bill",),
+# table name -> (where its rows are in the results, columns it has even when it is empty)
+TABLES: dict[str, tuple[str, str]] = {
+    "replay_point": ("replay", "policy capacity_tokens capacity_label assumption window hits hit_tokens"),
+    "optimum": ("bounds.optimal", "capacity_tokens hit_tokens hit_token_ratio exact method"),
+    "lru_curve": ("lru_curve", "capacity_tokens hit_tokens hit_token_ratio"),
+    "policy": ("policies", "name title source"),
+    "inter_turn_fit": (
+        "inter_turn",
+        "session_type trigger clock n censored median_seconds mu sigma ks p_within_300 p_within_3600",
+    ),
+    "concentration_curve": ("concentration.curve", "keys key_share request_share token_share"),
+    "top_key": (
+        "concentration.top_keys",
+        "alias requests request_share prefix_tokens reusable_tokens token_share sessions days_seen",
+    ),
+    "rotation_day": ("rotation.day_pairs", "from to overlap carried_share own_top_share top_keys new_key_share"),
+    "token_type": ("token_types.types", "token_type tokens reused_tokens reuse_rate one_shot_token_share"),
+    "scan_hour": ("scans.hours", "hour_index hour requests tokens one_shot_tokens share"),
+    "decision_trail": ("decision.trail", "rule question measured threshold margin outcome"),
+    "rate": ("money.rates", "rate_id provider model input read write_short write_long output currency label"),
+    "ttl_observed": ("provider.ttl_observed", "write_class ttl_seconds low high n"),
+    "retention_group": ("ttl_verdict.groups", "dimension group requests choice cheapest next_best"),
+    "day": ("days", "day requests input_tokens hit_tokens_lru hit_token_ratio_lru"),
+    "bill_line": ("bill", "policy token_class tokens cost"),
 }
 
 
@@ -103,7 +113,7 @@ def clean(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | str):
         return value
     if hasattr(value, "isoformat"):
-        return value.isoformat()
+        return value.isoformat().replace("+00:00", "Z")
     raise TypeError(f"a result of type {type(value).__name__} cannot be written as JSON: {value!r}")
 
 
@@ -117,17 +127,20 @@ def flat(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     out: dict[str, Any] = {}
     for key, value in row.items():
         name = f"{prefix}{key}"
-        if isinstance(value, Mapping):
+        if isinstance(value, Mapping) and key not in OPEN_TABLES:
             out.update(flat(value, f"{name}_"))
         else:
-            out[name] = json.dumps(value) if isinstance(value, list) else value
+            out[name] = json.dumps(value) if isinstance(value, list | Mapping) else value
     return out
 
 
-def frame(rows: list[Any]) -> pl.DataFrame:
-    """Rows (tables, or pairs as lists) as a frame; a column without any value is a float column of nulls."""
-    records = [flat(row) if isinstance(row, Mapping) else {f"c{i}": v for i, v in enumerate(row)} for row in rows]
-    names = list(dict.fromkeys(name for record in records for name in record))
+def frame(rows: list[Mapping[str, Any]], columns: list[str]) -> pl.DataFrame:
+    """Rows as a frame, nested tables spelt out; a column without any value is a float column of nulls.
+
+    `columns` are the columns of an empty frame; with rows the rows say what there is.
+    """
+    records = [flat(row) for row in rows]
+    names = list(dict.fromkeys(name for record in records for name in record)) or columns
     return pl.DataFrame({name: _series(name, [record.get(name) for record in records]) for name in names})
 
 
@@ -143,66 +156,93 @@ def _series(name: str, values: list[Any]) -> pl.Series:
 
 
 def tables_of(results: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
-    """Every stored table of the results by name; a step without rows has no table."""
-    out = {}
-    for table, place in TABLES.items():
-        rows: Any = results
-        for step in place:
-            rows = (rows or {}).get(step)
-        if rows:
-            out[table] = frame(list(rows))
-    return out
+    """Every stored table of the results by name; a step without rows has an empty table."""
+    return {table: frame(list(rows_at(results, place)), columns.split()) for table, (place, columns) in TABLES.items()}
 
 
-def write_tables(con: duckdb.DuckDBPyConnection, results: Mapping[str, Any], key: str) -> None:
+def rows_at(results: Mapping[str, Any], place: str) -> Any:
+    """The list at a dotted place of the results; empty where a step of the way is absent or null."""
+    found: Any = results
+    for step in place.split("."):
+        found = (found or {}).get(step)
+    return found or []
+
+
+def write_tables(con: duckdb.DuckDBPyConnection, results: Mapping[str, Any], key: Key) -> None:
     """Store every step's rows, the results as JSON and the key of this analysis in the log's DuckDB file."""
     for table, rows in tables_of(results).items():
         con.register("rows_to_store", rows)
         con.execute(f'create or replace table "{table}" as from rows_to_store')
         con.unregister("rows_to_store")
     con.execute("create or replace table result (results_json VARCHAR, analysis_key VARCHAR)")
-    con.execute("insert into result values ($1, $2)", [to_json(results), key])
+    con.execute("insert into result values ($1, $2)", [to_json(results), str(key)])
 
 
-def analysis_key(sources: list[Path], parameters: Parameters) -> str:
-    """What a stored analysis answers for: the log's files, the parameters, the price overlay, the kit's own code."""
+@dataclass(frozen=True)
+class Key:
+    """What a stored analysis answers for: the log's files, the parameters (and price overlay), the kit's own code."""
+
+    files: str
+    parameters: str
+    code: str
+
+    def __str__(self) -> str:
+        return f"{self.files}-{self.parameters}-{self.code}"
+
+
+def analysis_key(sources: list[Path], parameters: Parameters) -> Key:
+    """The key of an analysis of these files with these parameters by the kit as it is now."""
     files = [[path.name, (stat := path.stat()).st_size, stat.st_mtime_ns] for path in sources]
+    return Key(_digest(json.dumps(files)), parameters_key(parameters), _code())
+
+
+def parameters_key(parameters: Parameters) -> str:
+    """Digest of the parameters and of the price overlay they name."""
     overlay = Path(parameters.price_overlay).read_text() if parameters.price_overlay else None
-    parts = json.dumps([files, parameters.as_dict(), overlay, kit.__version__], sort_keys=True)
-    return f"{hashlib.sha256(parts.encode()).hexdigest()}-{_code()}"
+    return _digest(json.dumps([parameters.as_dict(), overlay], sort_keys=True))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _code() -> str:
-    digest = hashlib.sha256()
+    """Digest of every source, rule and template file of the kit."""
     root = Path(kit.__file__).parent
-    for path in sorted(root.rglob("*")):
-        if path.suffix in (".py", ".json", ".toml"):
-            digest.update(path.read_bytes())
-    return digest.hexdigest()
+    files = [path for path in sorted(root.rglob("*")) if path.suffix in (".py", ".json", ".toml", ".j2", ".css")]
+    whole = hashlib.sha256(kit.__version__.encode())
+    for path in files:
+        whole.update(path.read_bytes())
+    return whole.hexdigest()[:16]
 
 
-def stored(folder: Path, key: str, any_code: bool = False) -> Analysis | None:
-    """The analysis in a folder when it answers for this key, else None (absent, unreadable or of other settings).
+def stored(folder: Path, key: Key) -> Analysis | None:
+    """The analysis in a folder when it answers for this key, else None (absent, unreadable or of other settings)."""
+    found = _open(folder)
+    if found is None or found[1] == str(key):
+        return found[0] if found else None
+    found[0].con.close()
+    return None
 
-    With `any_code` the kit may have changed since: a report in progress is finished by what began it.
-    """
+
+def _open(folder: Path) -> tuple[Analysis, str] | None:
     db = folder / LOG_DB
     if not db.exists():
         return None
     try:
         con = duckdb.connect(str(db), read_only=True)
         con.execute("SET TimeZone='UTC'")
-        rows = con.sql("select results_json, analysis_key from result").fetchall()
-    except duckdb.Error:
+        results_json, key = con.sql("select results_json, analysis_key from result").fetchall()[0]
+    except (duckdb.Error, IndexError):
         return None
-    part = 0 if any_code else slice(None)
-    if not rows or rows[0][1].split("-")[part] != key.split("-")[part]:
-        con.close()
-        return None
-    return Analysis(results=json.loads(rows[0][0]), con=con, folder=folder)
+    return Analysis(results=json.loads(results_json), con=con, folder=folder), key
 
 
-def store_in_progress() -> Path | None:
-    """The unfinished folder that a running report hands to its notebooks, None outside such a run."""
-    path = os.environ.get(STORE_VARIABLE)
-    return Path(path) if path else None
+def in_progress(parameters: Parameters) -> Analysis | None:
+    """The analysis that a running report hands to its notebooks; None outside such a run or for other parameters."""
+    folder = os.environ.get(STORE_VARIABLE)
+    found = _open(Path(folder)) if folder else None
+    if found is None or found[1].split("-")[1] == parameters_key(parameters):
+        return found[0] if found else None
+    found[0].con.close()
+    return None
