@@ -51,10 +51,10 @@ def reconcile(
     relative differences of both settings, and costs where prices are found. `total` is None where the log reports no
     cached tokens. `ttl_seconds` (short, long) replaces the observed retentions.
     """
-    rule = rule or _dominant_rule(log)
+    rule = rule or dominant_rule(log)
     paths = paths or load_paths(log, block_tokens=log.facts.block_tokens or rule.block_tokens)
     minimum = (rule.minimum_tokens or 0) if minimum_tokens is None else minimum_tokens
-    published = _published(rule)
+    published = published_seconds(rule)
     ttl = ttl_seconds or _observed(log, published)
     neutral, run = simulate(log, paths, published, minimum), simulate(log, paths, ttl, minimum)
     if not run.told.any():
@@ -83,13 +83,15 @@ def _observed(log: Any, published: tuple[float | None, float | None]) -> tuple[f
     return shown.get("short", published[0]), shown.get("long", published[1])
 
 
-def _dominant_rule(log: Any) -> Rule:
+def dominant_rule(log: Any) -> Rule:
+    """The published rule of the model with the most input tokens; `Rule()` where nobody published one."""
     query = "SELECT provider, model FROM request GROUP BY ALL ORDER BY sum(input_tokens) DESC, provider, model LIMIT 1"
     named = log.con.sql(query).fetchall()
     return rule_for(*named[0]) if named else Rule()
 
 
-def _published(rule: Rule) -> tuple[float | None, float | None]:
+def published_seconds(rule: Rule) -> tuple[float | None, float | None]:
+    """Seconds that (short, long) writes live by a rule; the long is the short where only one is sold."""
     short, long = rule.choice("short"), rule.choice("long")
     first = short.seconds if short else None
     return first, long.seconds if long else first

@@ -1,0 +1,52 @@
+"""Files for a spreadsheet: no cell can start a formula, unknown is "not found", numbers stay numbers."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from kit.numbers import NOT_FOUND
+
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
+
+
+def safe_cell(value: Any) -> Any:
+    """A value as a spreadsheet may hold it: text that could start a formula gets a leading apostrophe."""
+    if value is None:
+        return NOT_FOUND
+    if isinstance(value, str) and value.lstrip(" ").startswith(FORMULA_STARTS):
+        return f"'{value}"
+    return value
+
+
+def write_csv(path: Path, rows: Iterable[Mapping[str, Any]], columns: Sequence[str] | None = None) -> Path:
+    """Write rows as CSV (UTF-8, comma, one header line) and return the path. `columns` fixes names and order.
+
+    Without rows the file holds the header of `columns`, or nothing.
+    """
+    rows = list(rows)
+    names = list(columns) if columns is not None else list(rows[0]) if rows else []
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([safe_cell(name) for name in names])
+        writer.writerows([safe_cell(row.get(name)) for name in names] for row in rows)
+    return path
+
+
+BILL_COLUMNS = (
+    "day", "provider", "model", "basis", "token_class", "tokens", "price_per_million", "cost", "currency", "label",
+)  # fmt: skip
+CHARGEBACK_COLUMNS = (
+    "owner", "model", "day", "requests", "uncached_tokens", "read_tokens", "write_tokens", "write_long_tokens",
+    "output_tokens", "cost", "output_cost", "avoidable_tokens", "avoidable_cost", "currency", "label",
+)  # fmt: skip
+
+
+def write_books(folder: Path, tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Path]:
+    """bill.csv and chargeback.csv of a `kit.billing.ledger`, in `folder`; the paths come back."""
+    return [
+        write_csv(folder / "bill.csv", tables["bill"], BILL_COLUMNS),
+        write_csv(folder / "chargeback.csv", tables["chargeback"], CHARGEBACK_COLUMNS),
+    ]
