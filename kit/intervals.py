@@ -111,7 +111,14 @@ def ratio_replicates(num: ArrayLike, den: ArrayLike, replicates: int = REPLICATE
     return _ratio(sums[0], sums[1])
 
 
-def _interval(value: float, draws: Floats, units: int, level: float, basis: str) -> Interval | None:
+def interval_of(
+    value: float,
+    draws: Floats,
+    units: int,
+    level: float = LEVEL,
+    basis: str = BLOCKS,
+) -> Interval | None:
+    """The interval that replicates of an estimate give; None under two units or with a tenth of draws unknown."""
     known = draws[np.isfinite(draws)]
     if units < 2 or not np.isfinite(value) or known.size < 0.9 * draws.size:
         return None
@@ -142,7 +149,7 @@ def paired_ratio(
     totals = columns.sum(axis=-1)
     draws = _ratio(sums[0], sums[1]) - _ratio(sums[2], sums[3])
     value = float(_ratio(totals[0], totals[1]) - _ratio(totals[2], totals[3]))
-    return _interval(value, draws, columns.shape[-1], level, basis)
+    return interval_of(value, draws, columns.shape[-1], level, basis)
 
 
 def ratio(
@@ -158,7 +165,9 @@ def ratio(
     if columns.shape[-1] < 2:
         return None
     value = float(_ratio(columns[0].sum(), columns[1].sum()))
-    return _interval(value, ratio_replicates(columns[0], columns[1], replicates, seed), columns.shape[-1], level, basis)
+    return interval_of(
+        value, ratio_replicates(columns[0], columns[1], replicates, seed), columns.shape[-1], level, basis
+    )
 
 
 def paired_ratios(
@@ -178,7 +187,7 @@ def paired_ratios(
     draws = ratio_replicates(columns[0], columns[1], replicates, seed)
     totals = columns.sum(axis=-1)
     values = _ratio(totals[0], totals[1])
-    return [_interval(values[p] - values[base], draws[p] - draws[base], units, level, basis) for p in range(policies)]
+    return [interval_of(values[p] - values[base], draws[p] - draws[base], units, level, basis) for p in range(policies)]
 
 
 def over_days(interval: Interval | None) -> Interval | None:

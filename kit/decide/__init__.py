@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kit.decide.change import Judgement, Side, judge
 from kit.decide.evidence import Contrast, Evidence
 from kit.decide.money import Saving
 from kit.decide.table import RULES, THRESHOLDS, Condition, Rule
@@ -14,9 +15,12 @@ __all__ = [
     "Contrast",
     "Decision",
     "Evidence",
+    "Judgement",
     "Rule",
     "Saving",
+    "Side",
     "ThresholdError",
     "decide",
+    "judge",
     "sentence",
 ]
