@@ -29,8 +29,8 @@ def request_blocks(trace: Trace) -> tuple[Ints, str]:
 def deal(session: Codes) -> tuple[Ints, int]:
     """Sessions (codes from 0) dealt into at most 200 blocks: each one's block, and the number of blocks in use."""
     block = session.astype(np.int64) % MOST_BLOCKS
-    used = np.flatnonzero(np.bincount(block, minlength=MOST_BLOCKS))
-    return np.searchsorted(used, block), len(used)
+    place = np.cumsum(np.bincount(block, minlength=MOST_BLOCKS) > 0) - 1
+    return place[block], int(place[-1]) + 1
 
 
 def interval(low: float, high: float) -> dict[str, float] | None:
