@@ -4,6 +4,10 @@ Requests of one session share their prefix, so a request is not the unit that re
 Each replicate draws blocks with replacement; the same draw serves every policy, so what they have in common cancels.
 A ratio is always a ratio of sums, never a mean of ratios. Few units make a percentile interval too narrow; the expanded
 percentile of Hesterberg ("What Teachers Should Know About the Bootstrap", 2015, section 4.1) widens it by Student's t.
+
+Sessions of a day may be alike (they share prompts that are in fashion), so days are redrawn too and the wider interval
+is the headline. Measured on 400 simulated weeks (bench/bench_coverage.py): a nominal 95 % interval holds the truth in
+74 % of logs over session blocks, 94.5 % over days, 94.8 % as headlined; without the widening days hold it in 89 %.
 """
 
 from __future__ import annotations

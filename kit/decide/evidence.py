@@ -155,8 +155,9 @@ class Evidence:
     online: tuple[Contrast, ...] = ()
     # P(best) and regret of LRU and every online candidate at the budget (no row reads them; the verdict quotes them).
     standings: tuple[Standing, ...] = ()
-    # LRU at double the budget against LRU at the budget: what room is worth.
+    # LRU at double the budget against LRU at the budget: what room is worth; bytes of key-value memory per token.
     doubling: Contrast | None = None
+    kv_bytes_per_token: float | None = None
 
     def against_lru(self, policy: str) -> Contrast | None:
         """The contrast of an online candidate against LRU at the budget, or None where it was not replayed."""

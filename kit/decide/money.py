@@ -71,6 +71,45 @@ def saving_of(contrast: Contrast | None, evidence: Evidence) -> Saving | None:
     )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Room:
+    """What a larger budget is worth: `saving` a month for `added_tokens` more; the same per million tokens and GiB."""
+
+    saving: Saving
+    added_tokens: int
+    kv_bytes_per_token: float | None = None
+
+    @property
+    def per_million_tokens(self) -> float:
+        """Saving a month per million tokens of budget, in the unit of the saving."""
+        return self.saving.value / self.added_tokens * 1e6
+
+    @property
+    def per_gib(self) -> float | None:
+        """Saving a month per GiB of key-value memory; None where bytes per token are not known."""
+        if not self.kv_bytes_per_token:
+            return None
+        return self.saving.value / (self.added_tokens * self.kv_bytes_per_token) * 2**30
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for results.json."""
+        return {
+            "saving_per_month": self.saving.as_dict(),
+            "added_tokens": self.added_tokens,
+            "per_million_tokens": self.per_million_tokens,
+            "per_gib": self.per_gib,
+        }
+
+
+def room(evidence: Evidence) -> Room | None:
+    """What doubling LRU's budget saves a month; None where it was not replayed or under a day was seen."""
+    worth = saving_of(evidence.doubling, evidence)
+    if worth is None or evidence.doubling is None or not evidence.capacity_tokens:
+        return None
+    added = (evidence.doubling.capacity_tokens or 2 * evidence.capacity_tokens) - evidence.capacity_tokens
+    return Room(worth, added, evidence.kv_bytes_per_token) if added > 0 else None
+
+
 def smaller(*savings: Saving | None) -> Saving | None:
     """The smallest of the savings; None unless every assumption has one."""
     known = [one for one in savings if one is not None]

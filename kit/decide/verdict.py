@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from kit import numbers
 from kit.decide.evidence import Evidence
-from kit.decide.money import Saving, saving, smaller
+from kit.decide.money import Room, Saving, room, saving, smaller
 from kit.decide.read import Reading, RuleReading, policy_title, read_rule
 from kit.decide.table import BEST_ONLINE, RULES, THRESHOLDS
+from kit.intervals import Standing
 
 FIRES = "fires"
 SILENT = "does not fire"
@@ -18,6 +19,7 @@ UNKNOWN = "cannot tell"
 SKIPPED = "skipped (flag)"
 NOT_CONSULTED = "not consulted"
 LAST = RULES[-1].number
+SHORT_OF_ROOM = 4
 
 
 class ThresholdError(ValueError):
@@ -42,6 +44,13 @@ class Decision:
     near_misses: tuple[Mapping[str, Any], ...]
     saving_per_month: Saving | None
     too_close_to_call: Mapping[str, Any] | None
+    room: Room | None = None
+    standings: tuple[Standing, ...] = ()
+
+    @property
+    def regret(self) -> float | None:
+        """Mean shortfall of the recommended policy behind the best of each redraw, in the unit of the measure."""
+        return next((row.regret for row in self.standings if row.policy == self.policy), None)
 
     def as_dict(self) -> dict[str, Any]:
         """The `decision` object of results.json."""
@@ -55,6 +64,9 @@ class Decision:
             "near_misses": [dict(row) for row in self.near_misses],
             "saving_per_month": None if self.saving_per_month is None else self.saving_per_month.as_dict(),
             "too_close_to_call": None if self.too_close_to_call is None else dict(self.too_close_to_call),
+            "room": None if self.room is None else self.room.as_dict(),
+            "standings": [asdict(row) for row in self.standings],
+            "regret": self.regret,
         }
 
 
@@ -138,19 +150,28 @@ def _decision(
     final = walk if thin else decided
     sides = (evidence,) if pessimistic is None else (evidence, pessimistic)
     worth = None if thin else smaller(*(saving(side, final.verdict.policy) for side in sides))
+    bought = _room(sides)
     trail = _trail(final, waived.fired, evidence, conflict)
     provisional = _provisional(decided, waived.fired, evidence, conflict, sides) if thin else None
     return Decision(
         rule=final.fired,
         policy=final.verdict.policy,
-        sentence=sentence(trail, evidence.capacity_tokens, worth, provisional),
+        sentence=sentence(trail, evidence.capacity_tokens, worth, provisional, bought),
         accepted=final.verdict.policy != "lru",
         provisional=provisional,
         trail=trail,
         near_misses=_near_misses(decided if thin else final),
         saving_per_month=worth,
         too_close_to_call=conflict,
+        room=bought,
+        standings=evidence.standings,
     )
+
+
+def _room(sides: tuple[Evidence, ...]) -> Room | None:
+    """What doubling the budget is worth, the smaller of the assumptions."""
+    known = [one for one in (room(side) for side in sides) if one is not None]
+    return min(known, key=lambda one: one.saving.value) if len(known) == len(sides) else None
 
 
 def _first(readings: Sequence[RuleReading], skipped: frozenset[int] | set[int]) -> int:
@@ -170,7 +191,7 @@ def _provisional(
     return {
         "rule": decided.fired,
         "policy": decided.verdict.policy,
-        "sentence": sentence(trail, evidence.capacity_tokens, worth),
+        "sentence": sentence(trail, evidence.capacity_tokens, worth, None, _room(sides)),
         "saving_per_month": None if worth is None else worth.as_dict(),
     }
 
@@ -283,6 +304,7 @@ def sentence(
     capacity_tokens: int | None,
     worth: Saving | None = None,
     provisional: Mapping[str, Any] | None = None,
+    bought: Room | None = None,
 ) -> str:
     """The verdict in one imperative sentence, read off the row that fires: advice, reason, rule, money."""
     row = next(row for row in trail if row["outcome"] == FIRES)
@@ -290,6 +312,8 @@ def sentence(
     text = f"{row['advice'].format(budget=budget, title=row['policy_title'])}: {row['because']} (rule {row['rule']})"
     if worth is not None:
         text += f"; this saves {worth.text()}"
+    if bought is not None and row["rule"] == SHORT_OF_ROOM:
+        text += f"; doubling saves {bought.saving.text()}"
     if provisional is not None:
         title = policy_title(provisional["policy"])
         text += f"; with row 0 waived, rule {provisional['rule']} would say {title}"
