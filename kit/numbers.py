@@ -6,11 +6,15 @@ An unknown is "not found", nothing is "-", tiny is "< 0.1%", and zero means zero
 from __future__ import annotations
 
 import math
+import re
 
 NOT_FOUND = "not found"
 ABSENT = "-"
 MINUS = "−"
 SYMBOLS = {"USD": "$", "EUR": "€", "GBP": "£"}
+_UNSEEN = re.compile(
+    "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069\\ufeff\\ufff9-\\ufffb]"
+)
 Number = int | float | None
 
 
@@ -126,3 +130,8 @@ def seconds(value: Number) -> str:
 def span(low: str, high: str) -> str:
     """Two written numbers as an interval: ``3,700 to 4,900``; when either is unknown, ``not found``."""
     return NOT_FOUND if NOT_FOUND in (low, high) else f"{low} to {high}"
+
+
+def visible(text: str) -> str:
+    """Text with a visible mark for every control or direction-changing character, which could hide what is written."""
+    return _UNSEEN.sub("\ufffd", text)

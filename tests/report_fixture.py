@@ -349,7 +349,10 @@ def results(priced: bool = True) -> dict[str, Any]:
         }
         if priced
         else {},
-        "ttl_verdict": {"choice": "short", "sentence": "Keep the short TTL: the long one would cost $12 more a week."},
+        "ttl_verdict": {
+            "choice": "short" if priced else "too close to call",
+            "sentence": f"Keep the short TTL{': the long one would cost $12 more a week' if priced else ''}.",
+        },
         "days": [
             {
                 "day": f"2026-11-{16 + k}",

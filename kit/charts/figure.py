@@ -16,6 +16,7 @@ sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]  # json
 
 import altair as alt  # noqa: E402
 
+from kit import numbers  # noqa: E402
 from kit.charts.theme import theme  # noqa: E402
 
 LAB_MIME = "application/vnd.vegalite.v5+json"
@@ -62,7 +63,7 @@ def svg_of(spec: dict[str, Any]) -> str:
     """A Vega-Lite specification drawn as SVG by vl-convert, in process: no browser, no network."""
     import vl_convert
 
-    return str(vl_convert.vegalite_to_svg(spec, vl_version=vega_lite_version()))
+    return numbers.visible(str(vl_convert.vegalite_to_svg(spec, vl_version=vega_lite_version())))
 
 
 def bundle(spec: dict[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from kit.charts.theme import COLOURS, DASHES, GREY, MUTED, SHAPES, TEXT_ON_WHITE
 
 Row = dict[str, Any]
 MOST_LINES = 6
+LONGEST_NAME = 18
 TICKS = {0.1: "0.1 s", 1: "1 s", 10: "10 s", 60: "1 min", 300: "5 min", 3600: "1 h", 86_400: "1 day", 604_800: "1 week"}
 
 
@@ -41,10 +42,14 @@ def rows_shown(results: Row) -> list[Row]:
 
 def label_of(row: Row) -> str:
     """What a line is called: the session type, and what started the turn where it is known."""
-    kind = row.get("session_type")
-    kind = "all sessions" if kind in (None, "all") else str(kind)
-    trigger = row.get("trigger")
-    return kind if trigger in (None, "all") else f"{kind}, {trigger}"
+    kind, trigger = row.get("session_type"), row.get("trigger")
+    name = "all sessions" if kind in (None, "all") else _short(kind)
+    return name if trigger in (None, "all") else f"{name}, {_short(trigger)}"
+
+
+def _short(word: object) -> str:
+    text = numbers.visible(str(word))
+    return text if len(text) <= LONGEST_NAME else text[: LONGEST_NAME - 1] + "…"
 
 
 def within(mu: float, sigma: float, seconds: float) -> float:

@@ -1,17 +1,18 @@
 """The report: results in, one HTML file out, that opens without a network or a script, prints on A4 and can be shared.
 
 `render` reads nothing but the plain `results` dict (the content of results.json), so that whatever it shows can be
-checked against that file. `index` lists the reports of a batch, most money at stake first.
+checked against that file. `render_index` lists the reports of a batch, most money at stake first.
 """
 
 from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from kit.report.page import READINGS, page
+from kit.report.page import READINGS, index_page, page
 
 
 def render(results: dict[str, Any], reading: str = "both") -> str:
@@ -22,6 +23,15 @@ def render(results: dict[str, Any], reading: str = "both") -> str:
 def write(results: dict[str, Any], path: str | Path, reading: str = "both") -> Path:
     """Render to a file, whole or not at all: a reader never meets half a report. Returns the path."""
     return replace_file(Path(path), render(results, reading))
+
+
+def render_index(entries: Sequence[dict[str, Any]]) -> str:
+    """One HTML document over the reports of a batch.
+
+    An entry has `name`, `log`, `status` (made, kept or failed), `report` (a path relative to the index) or `reason`,
+    and of its decision `rule`, `policy`, `sentence` and `saving_per_month`.
+    """
+    return index_page(entries)
 
 
 def replace_file(path: Path, content: str) -> Path:
@@ -39,4 +49,4 @@ def replace_file(path: Path, content: str) -> Path:
     return path
 
 
-__all__ = ["READINGS", "render", "replace_file", "write"]
+__all__ = ["READINGS", "render", "render_index", "replace_file", "write"]

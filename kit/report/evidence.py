@@ -20,8 +20,8 @@ def trail(results: Row) -> Section:
     rows = tuple(
         (
             f"{line.get('rule')} {plain(line.get('question') or '')}",
-            written(line.get("measured")),
-            written(line.get("threshold")),
+            _said(line.get("measured")),
+            _said(line.get("threshold")),
             _margin(line.get("margin")),
             outcome_words(line),
         )
@@ -49,6 +49,10 @@ def outcome_words(line: Row) -> str:
     """The outcome of a rule; one that was not consulted or was skipped also says what it would have said."""
     outcome, would = plain(line.get("outcome") or numbers.NOT_FOUND), line.get("would_say")
     return f"{outcome}: {plain(would)}" if would and outcome.startswith(("not consulted", "skipped")) else outcome
+
+
+def _said(value: Any) -> str:
+    return plain(value, longest=4000) if isinstance(value, str) else written(value)
 
 
 def _margin(value: Any) -> str:

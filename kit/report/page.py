@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from html import escape
 from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
-from markupsafe import Markup
 
 import kit
+from kit import numbers
 from kit.report import evidence, money, quality
+from kit.report.batch import view
 from kit.report.before_after import before_after
-from kit.report.table import Section
+from kit.report.table import Section, plain
 from kit.report.verdict import verdict
 
 Row = dict[str, Any]
@@ -21,9 +23,14 @@ READINGS = ("both", "finance", "infra")
 HEADING = "Which eviction policy should this prefix cache run?"
 
 
-def text(value: Any) -> Markup:
+def text(value: Any) -> str:
     """A string as HTML text: & < > escaped, quotes left alone, so that a sentence stands in the file word for word."""
-    return Markup(escape(str(value), quote=False))
+    return escape(numbers.visible(str(value)), quote=False)
+
+
+def _visible(value: Any) -> Any:
+    """Every string a template writes, with hiding characters made visible; finished HTML passes unchanged."""
+    return numbers.visible(value) if type(value) is str else value
 
 
 @lru_cache(maxsize=1)
@@ -31,6 +38,7 @@ def environment() -> Environment:
     """The template environment: automatic escaping, undefined names are errors, templates from the package."""
     made = Environment(
         autoescape=True,
+        finalize=_visible,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -39,9 +47,9 @@ def environment() -> Environment:
     return made
 
 
-def style() -> Markup:
-    """The style sheet, trusted: it is the package's own."""
-    return Markup((files("kit.report") / "report.css").read_text(encoding="utf-8"))
+def style() -> str:
+    """The package's own style sheet."""
+    return (files("kit.report") / "report.css").read_text(encoding="utf-8")
 
 
 def sections(results: Row, reading: str) -> list[Section]:
@@ -65,7 +73,7 @@ def page(results: Row, reading: str = "both") -> str:
     first = [table for table in (before_after(results),) if table]
     template = environment().get_template("page.html.j2")
     return template.render(
-        title=f"{said.sentence} {said.scope}",
+        title=plain(f"{said.sentence} {said.scope}"),
         heading=HEADING,
         css=style(),
         kit_version=results.get("kit_version", kit.__version__),
@@ -74,3 +82,8 @@ def page(results: Row, reading: str = "both") -> str:
         sections=sections(results, reading),
         footer=quality.footer(results),
     )
+
+
+def index_page(entries: Sequence[Row]) -> str:
+    """The index of a batch as text."""
+    return environment().get_template("index.html.j2").render(css=style(), kit_version=kit.__version__, **view(entries))

@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import csv
 import io
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,9 +15,6 @@ from urllib.parse import quote
 
 from kit import numbers
 
-_UNSEEN = re.compile(
-    "[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb]"
-)
 _LONGEST_CELL = 300
 _FORMULA_START = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
 
@@ -100,13 +96,13 @@ class Section:
     readers: frozenset[str] = frozenset({"finance", "infra"})
 
 
-def plain(value: Any) -> str:
+def plain(value: Any, longest: int | None = _LONGEST_CELL) -> str:
     """A value from a log as one line of text: control and direction-changing characters become a visible mark.
 
     Such characters can hide or reorder what a reader sees; HTML is escaped later, by the template.
     """
-    text = _UNSEEN.sub("\ufffd", str(value).replace("\r\n", " ").replace("\n", " ").replace("\t", " "))
-    return text if len(text) <= _LONGEST_CELL else text[: _LONGEST_CELL - 1] + "…"
+    text = numbers.visible(" ".join(str(value).replace("\t", " ").splitlines()))
+    return text if longest is None or len(text) <= longest else text[: longest - 1] + "…"
 
 
 def written(value: Any) -> str:

@@ -140,7 +140,7 @@ def _provisional(results: Row) -> str:
     if not found:
         return ""
     policy = pick.title_of(results, str(found.get("policy")))
-    said = plain(found.get("sentence") or f"rule {found.get('rule')}, {policy}.")
+    said = plain(found.get("sentence") or f"rule {found.get('rule')}, {policy}.", longest=2000)
     return f"Provisional, were this log enough to decide on: {said}"
 
 

@@ -1,0 +1,364 @@
+"""The report: what page one says, that its numbers are the results', that nothing from a log can act in it."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import csv
+import html
+import io
+import json
+import re
+from html.parser import HTMLParser
+from urllib.parse import unquote
+
+import pytest
+
+from kit import numbers, report
+from kit.report.table import Table, csv_cell, csv_text, plain, written
+from tests import report_fixture
+
+HOSTILE = (
+    "</td><script>alert(1)</script><img src=http://x.example/ onerror=alert(2)>\"'`=cmd|'/c calc'!A1 \u202etxt.exe"
+)
+
+
+class Page(HTMLParser):
+    """The page as a reader meets it: text by element id, tables as lists of rows, links, images, tags."""
+
+    def __init__(self, text: str):
+        super().__init__(convert_charrefs=True)
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.tables: dict[str, list[list[str]]] = {}
+        self.texts: list[str] = []
+        self._table = ""
+        self._cell: list[str] | None = None
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        found = dict(attrs)
+        self.tags.append((tag, found))
+        if tag == "table":
+            self._table = str(found.get("id"))
+            self.tables[self._table] = []
+        elif tag == "tr":
+            self.tables[self._table].append([])
+        elif tag in ("td", "th"):
+            self._cell = []
+
+    def handle_endtag(self, tag):
+        if tag in ("td", "th") and self._cell is not None:
+            self.tables[self._table][-1].append("".join(self._cell).strip())
+            self._cell = None
+
+    def handle_data(self, data):
+        self.texts.append(data)
+        if self._cell is not None:
+            self._cell.append(data)
+
+    @property
+    def text(self) -> str:
+        return re.sub(r"\s+", " ", " ".join(self.texts))
+
+    def values(self, tag: str, name: str) -> list[str]:
+        return [str(attrs[name]) for found, attrs in self.tags if found == tag and name in attrs]
+
+
+@pytest.fixture(scope="module")
+def results():
+    return report_fixture.results()
+
+
+@pytest.fixture(scope="module")
+def page(results):
+    return Page(report.render(results))
+
+
+def rows_of(link: str) -> list[list[str]]:
+    return list(csv.reader(io.StringIO(unquote(link.partition(",")[2]))))
+
+
+# Page one
+
+
+def test_the_sentence_stands_word_for_word(results):
+    text = report.render(results)
+    assert f'id="verdict">{results["decision"]["sentence"]}</p>' in text
+    tricky = copy.deepcopy(results)
+    tricky["decision"]["sentence"] = 'Keep LRU\'s "rule": 3 < 5 & more.'
+    assert 'id="verdict">Keep LRU\'s "rule": 3 &lt; 5 &amp; more.</p>' in report.render(tricky)
+
+
+def test_page_one_has_the_number_the_money_the_rule_and_the_way_back(page):
+    # 425.1 / 514.8 - 1 = -17.4 %; (514.8 - 425.1) x 30.4375 / 7 = 390.03 a month.
+    for said in ("−17.4%", "95% interval −19.0% to −15.9%", "$390", "95% interval $355 to $425",
+                 "Rule 6 fired: Is reuse skewed and steady?", "The 5 rules after it were not consulted",
+                 "Revert if cost per request rises", "10,000 requests · 1,412 sessions"):  # fmt: skip
+        assert said in page.text
+
+
+def test_before_and_after_adds_up(page):
+    lines = {row[0]: row[1:] for row in page.tables["table-before_after"]}
+    assert lines["Input bill (USD, estimated)"] == ["$514.80", "$425.10", "−$89.70", "−$97.70 to −$81.70"]
+    assert lines["Input tokens found cached"] == ["33.0%", "46.0%", "+13.0 pt", "+12.0 pt to +14.0 pt"]
+    assert lines["Cost per request, input side (USD, estimated)"][:3] == ["$0.05148", "$0.04251", "−$0.00897"]
+
+
+def test_a_kept_lru_is_shown_beside_the_best_other_policy(results):
+    kept = copy.deepcopy(results)
+    kept["decision"] |= {"policy": "lru", "rule": 11, "sentence": "Keep LRU.", "saving_per_month": None}
+    text = Page(report.render(kept)).text
+    assert "LFU with decay (not recommended)" in text and "Nothing to revert" in text
+    assert "to save by changing the policy now" in text
+
+
+def test_a_thin_log_shows_the_provisional_verdict(results):
+    thin = copy.deepcopy(results)
+    thin["decision"] |= {"rule": 0, "policy": "lru", "sentence": "Keep LRU and collect more log.",
+                         "provisional": {"rule": 4, "policy": "lru", "sentence": "Keep LRU, buy room."}}  # fmt: skip
+    assert (
+        "Provisional, were this log enough to decide on: Keep LRU, buy room." in Page(report.render(thin)).text
+    )
+
+
+def test_without_prices_no_money_is_made_up():
+    page = Page(report.render(report_fixture.results(priced=False)))
+    assert "no price was found" in page.text and "+13.0 pt" in page.text
+    assert not re.search(r"\$\d", page.text)
+    assert all(row[-1] == "not found" for row in page.tables["table-bills"][1:])
+
+
+# Numbers
+
+
+def test_every_rule_is_in_the_trail_and_the_fired_one_is_marked(results, page):
+    rows = page.tables["table-decision_trail"][1:]
+    assert len(rows) == len(results["decision"]["trail"]) == 12
+    assert [row[0] for row in rows if row[4] == "fires"] == ["6 Is reuse skewed and steady?"]
+    assert rows[9][4] == "not consulted: would fire: Switch to LFU with decay at this budget"
+    assert rows[5][1] == "not found"
+
+
+def test_tables_say_what_the_results_say(results, page):
+    by_title = {row["title"]: row["name"] for row in results["policies"]}
+    here = {row["policy"]: row for row in results["replay"] if row["capacity_label"] == "actual"}
+    for line in page.tables["table-bills"][1:]:
+        row = here[by_title[line[0]]]
+        assert line[1:] == [
+            *(numbers.short(row[f"{name}_tokens"]) for name in ("read", "write", "write_long", "uncached")),
+            numbers.money(row["cost"], detail=True),
+        ]  # fmt: skip
+    for line in page.tables["table-policies"][3:]:
+        row = here[by_title[line[0].removesuffix(" (recommended)")]]
+        assert line[1] == numbers.percent(row["hit_token_ratio"])
+
+
+def test_csv_links_carry_the_figures_numbers(results, page):
+    links = {
+        name: link
+        for tag, attrs in page.tags
+        if tag == "a" and (name := attrs.get("download")) and (link := attrs["href"])
+    }
+    lines = rows_of(links["capacity_curve.csv"])
+    found = {(row[0], row[1]): row for row in lines[1:]}
+    for row in results["replay"]:
+        assert float(found[row["policy"], str(row["capacity_tokens"])][3]) == row["hit_token_ratio"]
+        assert int(found[row["policy"], str(row["capacity_tokens"])][2]) == row["hit_tokens"]
+    trail = rows_of(links["decision_trail.csv"])
+    assert [row[1] for row in trail[1:]] == [row[1] for row in page.tables["table-decision_trail"][1:]]
+
+
+def test_every_figure_has_alt_text_with_numbers_and_its_data(page):
+    alts = page.values("img", "alt")
+    assert len(alts) == 6 and all(re.search(r"\d", alt) for alt in alts)
+    assert len({name for name in page.values("a", "download") if name.endswith(".csv")}) >= len(alts)
+
+
+def test_results_read_back_from_json_give_the_same_page(results):
+    assert report.render(json.loads(json.dumps(results))) == report.render(results)
+
+
+# Readings
+
+
+def test_finance_has_money_and_no_trail_infra_has_both(results):
+    finance, infra = Page(report.render(results, "finance")), Page(report.render(results, "infra"))
+    assert "table-bills" in finance.tables and "table-decision_trail" not in finance.tables
+    assert {"table-bills", "table-decision_trail", "table-policies"} <= set(infra.tables)
+    assert finance.tables["table-before_after"] == infra.tables["table-before_after"]
+    with pytest.raises(ValueError, match="both, finance, infra"):
+        report.render(results, "everyone")
+
+
+@pytest.mark.parametrize("gone", [
+    "concentration", "rotation", "value_rank", "inter_turn", "bounds", "lru_curve", "replay", "provider", "money",
+    "decision", "settings", "policies", "miss_cost", "ttl_verdict", "footer", "log",
+])  # fmt: skip
+@pytest.mark.parametrize("as_null", [True, False])
+def test_a_report_is_made_of_whatever_there_is(results, gone, as_null):
+    partial = {key: value for key, value in results.items() if key != gone} | ({gone: None} if as_null else {})
+    text = Page(report.render(partial)).text
+    assert "None" not in text and "nan" not in text.lower().split()
+
+
+def test_a_report_of_nothing_says_so():
+    text = Page(report.render({})).text
+    assert "No decision was reached." in text and "not found" in text and "None" not in text
+
+
+# One file, no network, nothing from a log can act
+
+
+def test_nothing_is_loaded_and_nothing_runs(page, results):
+    assert [tag for tag, _ in page.tags if tag in ("script", "iframe", "object", "embed", "base", "form")] == []
+    outside = [value for tag, attrs in page.tags for name, value in attrs.items()
+               if name in ("src", "href", "srcset", "action") and not str(value).startswith(("data:", "#"))]
+    assert outside == []
+    text = report.render(results)
+    assert "default-src 'none'" in text and "@import" not in text and "url(" not in text
+    assert len(text) < 1_000_000
+
+
+def hostile(results):
+    """The same results with every word that a log may choose replaced by an attack."""
+    bad = copy.deepcopy(results)
+    bad["log"] |= {"files": [HOSTILE], "rejected": {HOSTILE: 3}, "missing": [HOSTILE], "cannot_tell": [HOSTILE],
+                   "warnings": [HOSTILE], "derived": [HOSTILE], "sha256": HOSTILE, "format": HOSTILE}  # fmt: skip
+    for row in bad["inter_turn"]:
+        row |= {"session_type": HOSTILE, "trigger": HOSTILE}
+    for row in bad["policies"]:
+        row["title"] = HOSTILE + row["name"]
+    for row in bad["money"]["rates"]:
+        row |= {"model": HOSTILE, "provider": HOSTILE}
+    for key in bad["concentration"]["top_keys"]:
+        key["alias"] = HOSTILE
+    for line in bad["decision"]["trail"]:
+        line |= {"measured": HOSTILE, "question": HOSTILE}
+    bad["decision"]["sentence"] = HOSTILE
+    bad["settings"] |= {"assumptions": [HOSTILE], "key_cut": HOSTILE, "provider_rule": HOSTILE}
+    bad["footer"]["command"] = HOSTILE
+    bad["parameters"] = {HOSTILE: HOSTILE}
+    return bad
+
+
+def test_hostile_words_stay_words(results):
+    text = report.render(hostile(results))
+    page = Page(text)
+    assert [tag for tag, _ in page.tags if tag == "script"] == []
+    assert all(src.startswith("data:image/svg+xml;base64,") for src in page.values("img", "src"))
+    assert not any(name.startswith("on") for _, attrs in page.tags for name in attrs)
+    assert "\u202e" not in text
+    for picture in [*page.values("img", "src"), *page.values("source", "srcset")]:
+        svg = base64.b64decode(picture.partition(",")[2]).decode()
+        assert "<script" not in svg and "<img" not in svg and "\u202e" not in svg
+    assert html.unescape(HOSTILE.replace("\u202e", "\ufffd")) in page.text.replace("  ", " ")
+
+
+def test_hostile_words_are_no_formula_in_a_spreadsheet(results):
+    bad = hostile(results)
+    for row in bad["inter_turn"]:
+        row["session_type"] = '=HYPERLINK("http://x.example","click")'
+    for link in Page(report.render(bad)).values("a", "href"):
+        if link.startswith("data:text/csv"):
+            for cell in (cell for row in rows_of(link) for cell in row):
+                assert not cell.startswith(("=", "+", "@", "\t", "\r")) and not (
+                    cell.startswith("-") and cell != "-" and not is_number(cell)
+                )
+
+
+def is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("cell", ["=1+1", "+1", "-1+2", "@SUM(A1)", "\t=1", "  =1", "%0A=1", "|calc"])
+def test_a_formula_is_quoted_and_a_number_is_not(cell):
+    assert csv_cell(cell).startswith("'")
+    assert [csv_cell(value) for value in (-1, -0.5, None, "-", "plain", "a=1")] == [-1, -0.5, "", "-", "plain", "a=1"]
+
+
+def test_csv_is_read_back_as_written():
+    rows = [{"a": 'x "y", z', "b": 1.5}, {"a": "line\nbreak", "c": None}]
+    assert list(csv.reader(io.StringIO(csv_text(rows)))) == [
+        ["a", "b", "c"],
+        ['x "y", z', "1.5", ""],
+        ["line break", "", ""],
+    ]
+
+
+def test_plain_and_written():
+    assert plain("a\x00b\u202ec\nd") == "a\ufffdb\ufffdc d"
+    assert len(plain("x" * 10_000)) == 300
+    assert [written(value) for value in (None, True, 12_000, 0.25, 3.0, [], {"a": 1}, ["x", None])] == [
+        "not found", "yes", "12,000", "0.2500", "3", "-", "a: 1", "x, not found"]  # fmt: skip
+
+
+def test_no_key_of_the_log_is_printed_whole(results):
+    whole = copy.deepcopy(results)
+    whole["concentration"]["top_keys"] = [{"prefix_key": "0123456789abcdef" * 4, "requests": 5}]
+    assert "0123456789abcdef" not in report.render(whole)
+
+
+def test_a_table_is_its_own_csv():
+    table = Table("t", "c", ("Name", "n"), (("a", "1"), ("=b", "2")))
+    assert rows_of(table.csv_href) == [["Name", "n"], ["a", "1"], ["'=b", "2"]]
+
+
+# Files and the index of a batch
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path, results, monkeypatch):
+    path = tmp_path / "deep" / "report.html"
+    assert report.write(results, path) == path and path.read_text(encoding="utf-8") == report.render(results)
+    before = path.read_bytes()
+    monkeypatch.setattr("kit.report.page", lambda *_: "x\ud800")  # cannot be encoded: fails while being written
+    with pytest.raises(UnicodeEncodeError):
+        report.write(results, path)
+    assert path.read_bytes() == before and [p.name for p in path.parent.iterdir()] == ["report.html"]
+
+
+ENTRIES = [
+    {"name": "small", "log": "small.csv", "status": "made", "report": "small/report.html", "rule": 6,
+     "policy": "lfu_decay", "sentence": "Switch.",
+     "saving_per_month": {"value": 40.0, "low": 30.0, "high": 50.0, "currency": "USD"}},
+    {"name": "broken", "log": "broken.csv", "status": "failed", "report": None,
+     "reason": "broken.csv: line 3: not a time <b>"},
+    {"name": "engine", "log": "e.jsonl", "status": "made", "report": "engine/report.html", "rule": 3, "policy": "lru",
+     "sentence": "Keep LRU.", "saving_per_month": None},
+    {"name": "large", "log": "large.csv", "status": "kept", "report": "large/report.html", "rule": 9, "policy": "gdsf",
+     "sentence": "Switch.", "saving_per_month": {"value": 4000.0, "low": 3000.0, "high": 5000.0, "currency": "USD"}},
+    {"name": "euro", "log": "euro.csv", "status": "made", "report": "euro #1/report.html", "rule": 9, "policy": "gdsf",
+     "sentence": "Switch.", "saving_per_month": {"value": 100.0, "low": 90.0, "high": 110.0, "currency": "EUR"}},
+]  # fmt: skip
+
+
+def test_index_is_sorted_by_money_and_failures_are_shown_with_their_reason():
+    text = report.render_index(ENTRIES)
+    page = Page(text)
+    rows = page.tables["None"][1:]
+    assert [row[0] for row in rows] == ["large", "euro", "small", "engine", "broken"]
+    assert rows[-1][3] == "broken.csv: line 3: not a time <b>" and "<b>" not in text
+    assert page.values("a", "href") == [
+        "large/report.html",
+        "euro%20%231/report.html",
+        "small/report.html",
+        "engine/report.html",
+    ]
+    assert "5 logs: 4 with a report, 1 failed." in page.text
+    assert "$4,040 a month" in page.text and "€100 a month" in page.text  # 40 + 4000; euros are not added to dollars
+
+
+def test_index_of_hostile_names():
+    entry = {
+        **ENTRIES[0],
+        "name": HOSTILE,
+        "log": HOSTILE,
+        "sentence": HOSTILE,
+        "report": "javascript:alert(1)/report.html",
+    }
+    page = Page(report.render_index([entry]))
+    assert [tag for tag, _ in page.tags if tag in ("script", "img")] == []
+    assert page.values("a", "href") == ["javascript%3Aalert%281%29/report.html"]

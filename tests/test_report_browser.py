@@ -1,0 +1,146 @@
+"""The report as a person meets it: opened in Chromium with the network off, on a screen, a phone and paper."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from kit import report
+from tests import browser, report_fixture
+
+sync_api = pytest.importorskip(
+    "playwright.sync_api", reason="playwright is not installed: the report was not looked at"
+)
+
+ENTRY = {"name": "week", "log": "week.csv", "status": "made", "report": "week/report.html", "rule": 3} | {
+    "sentence": "Keep LRU. " * 20,
+    "saving_per_month": None,
+}
+PAGES = {
+    "both": lambda: report.render(report_fixture.results()),
+    "finance": lambda: report.render(report_fixture.results(), "finance"),
+    "no_prices": lambda: report.render(report_fixture.results(priced=False), "infra"),
+    "nothing": lambda: report.render({}),
+    "index": lambda: report.render_index([ENTRY]),
+}
+SERIOUS = {"serious", "critical"}
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    path = browser.chromium()
+    with sync_api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=str(path), args=list(browser.LAUNCH))
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("pages")
+    for name, make in PAGES.items():
+        (folder / f"{name}.html").write_text(make(), encoding="utf-8")
+    return {name: folder / f"{name}.html" for name in PAGES}
+
+
+class Visit:
+    """One opened page with what it asked for and complained about."""
+
+    def __init__(self, chromium, path: Path, width: int, **options):
+        self.asked: list[str] = []
+        self.said: list[str] = []
+        self.context = chromium.new_context(viewport={"width": width, "height": 900}, offline=True, **options)
+        self.page = self.context.new_page()
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.goto(path.as_uri())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.context.close()
+
+    def ask(self, script: str):
+        return self.page.evaluate(script)
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("name", PAGES)
+def test_opens_offline_without_a_request_or_a_complaint(chromium, files, name, width):
+    with Visit(chromium, files[name], width) as visit:
+        outside = [url for url in visit.asked if not url.startswith(("data:", files[name].as_uri()))]
+        assert outside == [] and visit.said == []
+        assert visit.ask("document.documentElement.scrollWidth <= window.innerWidth")
+        shown = "!e.closest('.scroll') && getComputedStyle(e).position !== 'absolute'"
+        wide = f"e => e.getBoundingClientRect().right > innerWidth + 1 && {shown}"
+        assert (
+            visit.ask(f"[...document.querySelectorAll('main *')].filter({wide}).map(e => e.outerHTML.slice(0, 80))")
+            == []
+        )
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_every_figure_is_drawn_and_large_enough_to_read(chromium, files, width):
+    with Visit(chromium, files["both"], width) as visit:
+        sizes = visit.ask(
+            "[...document.images].map(i => [i.complete, i.naturalWidth, i.clientWidth, i.currentSrc.length])"
+        )
+        assert len(sizes) == 6
+        for complete, natural, shown, _ in sizes:
+            assert complete and natural > 100
+            assert shown >= 0.94 * natural  # labels are drawn at 11 px and up: no smaller than about 10.4 px
+
+
+def test_reads_the_same_without_script(chromium, files):
+    with Visit(chromium, files["both"], 1280, java_script_enabled=False) as visit:
+        assert visit.page.locator("#verdict").inner_text() == report_fixture.SENTENCE
+        assert visit.page.locator("table").count() >= 9
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("name", PAGES)
+def test_axe_finds_nothing_serious(chromium, files, name, width):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
+    with Visit(chromium, files[name], width, bypass_csp=True) as visit:
+        found = axe.Axe().run(visit.page)
+        bad = [(v["id"], v["impact"], v["nodes"][0]["html"][:120]) for v in found.response["violations"]]
+        assert [violation for violation in bad if violation[1] in SERIOUS] == []
+
+
+def test_keyboard_reaches_scrolling_tables_and_links(chromium, files):
+    with Visit(chromium, files["both"], 390) as visit:
+        visit.page.keyboard.press("Tab")
+        assert visit.ask("document.activeElement.className") == "skip"
+        hidden = (
+            "[...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth && e.tabIndex < 0)"
+        )
+        assert visit.ask(hidden + ".length") == 0
+
+
+@pytest.mark.parametrize("name", ["both", "finance"])
+def test_prints_on_a4_with_the_verdict_first(chromium, files, name, tmp_path):
+    with Visit(chromium, files[name], 1280) as visit:
+        path = tmp_path / "report.pdf"
+        visit.page.pdf(path=str(path), prefer_css_page_size=True, print_background=True)
+        content = path.read_bytes()
+        pages = len(re.findall(rb"/Type\s*/Page[^s]", content))
+        assert 2 <= pages <= (9 if name == "both" else 5)
+        boxes = set(re.findall(rb"/MediaBox\s*\[([^\]]+)\]", content))
+        assert {tuple(round(float(edge)) for edge in box.split()) for box in boxes} == {(0, 0, 595, 842)}
+        visit.page.emulate_media(media="print")
+        bottom = visit.ask("document.querySelector('#table-before_after').getBoundingClientRect().bottom")
+        assert bottom < 1010  # CSS pixels of one A4 page within its margins: 297 mm - 30 mm
+
+
+def test_grey_print_still_tells_lines_apart(chromium, files):
+    """Each named line of the curve differs from every other by dash or by shape, not by colour alone."""
+    from kit import charts
+
+    layers = charts.capacity_curve(report_fixture.results()).spec["layer"]
+    marks = [layer["mark"] for layer in layers if isinstance(layer["mark"].get("point"), dict)]
+    looks = [(tuple(mark["strokeDash"]), mark["point"]["shape"]) for mark in marks]
+    assert len(looks) == len(set(looks)) == 6
