@@ -2,39 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from kit.analysis.lookup import at
 from kit.analysis.measures import Measures
+from kit.analysis.parts import WINDOW, Parts
 from kit.analysis.rows import Billing, differences_from
-from kit.analysis.scene import DOUBLE, Scene
+from kit.analysis.scene import ACTUAL, DOUBLE
 from kit.decide import Contrast, Evidence
 from kit.decide.evidence import COST, HITS
 from kit.intervals import from_dict
-from kit.log import Log
+from kit.log import LogFacts
 from kit.policies import REGISTRY
 from kit.replay import Tally
 from kit.replay.loop import FIELDS
 
-WINDOW = "cold"
 LENGTH_RIVALS = ("lru", "lfu_decay")
 
 
-def gather(
-    log: Log, scene: Scene, measures: Measures, rows: list[dict[str, Any]], tallies: Sequence[Tally], bills: Billing,
-    assumption: str, ceiling: Tally,
-) -> Evidence:  # fmt: skip
+def gather(made: Parts, assumption: str) -> Evidence:
     """Everything the table asks, for one assumption; None where this log cannot tell."""
-    cell = {"assumption": assumption, "window": WINDOW, "capacity_tokens": scene.actual}
-    lru = at(rows, policy="lru", **cell)
-    double = at(rows, policy="lru", capacity_label=DOUBLE, assumption=assumption, window=WINDOW)
+    scene, measures, rows, facts = made.scene, made.measures, made.rows, made.log.facts
+    cell = {"assumption": assumption, "window": WINDOW, "capacity_label": ACTUAL}
+    lru, double = at(rows, policy="lru", **cell), at(rows, policy="lru", **{**cell, "capacity_label": DOUBLE})
     online = [row for row in rows if _matches(row, cell) and _candidate(row["policy"])]
     best = max(online, key=lambda row: (row["hit_tokens"], row["policy"] == "lru"), default=None)
-    facts, tenth = log.facts, measures.value_rank["longest_tenth"] or {}
-    limitless = ceiling.total(WINDOW)
+    limitless = made.replayed.limitless[assumption].total(WINDOW) if made.replayed.limitless else {}
+    tenth = measures.value_rank["longest_tenth"] or {}
     return Evidence(
         days=facts.days if facts.has_clock else None,
         requests=facts.requests,
@@ -44,9 +41,9 @@ def gather(
         assumption=assumption,
         tier_mode=scene.tier_mode,
         capacity_tokens=scene.actual,
-        observed_seconds=(facts.end - facts.start).total_seconds() if facts.has_clock else None,
-        input_tokens=limitless["input_tokens"],
-        ceiling_hit_tokens=limitless["hit_tokens"],
+        observed_seconds=_span_seconds(facts),
+        input_tokens=limitless.get("input_tokens"),
+        ceiling_hit_tokens=limitless.get("hit_tokens"),
         lru_hit_tokens=lru["hit_tokens"] if lru else None,
         lru_double_hit_tokens=double["hit_tokens"] if double else None,
         best_online=best["policy"] if best else None,
@@ -57,15 +54,21 @@ def gather(
         top_fraction=measures.concentration["top_fraction"],
         top_key_request_share=measures.concentration["request_share"],
         day_overlap=measures.rotation["median"],
-        **_scan_evidence(measures, _tally(tallies, "lru", scene.actual, assumption)),
+        **_scan_evidence(measures, made.replayed.tally("lru", scene.actual, assumption)),
         flat_keys=None if facts.identity is None else facts.identity == "flat",
         spearman_length_count=measures.value_rank["spearman_length_count"],
         longest_one_shot_share=tenth.get("one_shot_share"),
         longest_request_share=tenth.get("requests_share"),
         longest_system_keys=int(tenth["holds_system_key"]) if tenth else None,
-        length_checks=_length_checks(scene, tallies, bills, assumption),
-        online=tuple(_contrast(row, lru, row["interval"], scene, bills) for row in online if lru and row is not lru),
+        length_checks=_length_checks(made, assumption),
+        online=tuple(_contrast(row, lru, row["interval"], made.bills) for row in online if lru and row is not lru),
     )
+
+
+def _span_seconds(facts: LogFacts) -> float | None:
+    if not facts.has_clock or facts.start is None or facts.end is None:
+        return None
+    return (facts.end - facts.start).total_seconds()
 
 
 def _matches(row: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
@@ -74,11 +77,6 @@ def _matches(row: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
 
 def _candidate(policy: str) -> bool:
     return policy in REGISTRY and REGISTRY[policy].candidate
-
-
-def _tally(tallies: Sequence[Tally], policy: str, capacity: int, assumption: str) -> Tally | None:
-    wanted = (policy, capacity, assumption)
-    return next((t for t in tallies if (t.policy, t.capacity_tokens, t.setting.name) == wanted), None)
 
 
 def _turn_evidence(measures: Measures) -> dict[str, Any]:
@@ -121,10 +119,10 @@ def _scan_evidence(measures: Measures, lru: Tally | None) -> dict[str, Any]:
 
 
 def _contrast(
-    row: Mapping[str, Any], base: Mapping[str, Any], interval: Mapping[str, Any] | None, scene: Scene, bills: Billing
+    row: Mapping[str, Any], base: Mapping[str, Any], interval: Mapping[str, Any] | None, bills: Billing
 ) -> Contrast:
     """One policy against another from their replay rows and the interval of their difference."""
-    measure = HITS if scene.tier_mode == "engine" else COST
+    measure = HITS if bills.tier_mode == "engine" else COST
     told = (interval or {}).get(measure)
     priced = bills.rates is not None and row["cost_per_request"] is not None
     change = None
@@ -148,18 +146,18 @@ def _contrast(
     )
 
 
-def _length_checks(scene: Scene, tallies: Sequence[Tally], bills: Billing, assumption: str) -> tuple[Contrast, ...]:
+def _length_checks(made: Parts, assumption: str) -> tuple[Contrast, ...]:
     """Length against LRU and decayed LFU at every budget (row 8)."""
     checks = []
-    for capacity in scene.capacities:
-        cell = [t for t in tallies if t.capacity_tokens == capacity and t.setting.name == assumption]
-        priced = [(tally, bills.bill(tally, WINDOW)) for tally in cell]
+    for capacity in made.scene.capacities:
+        cell = [t for t in made.replayed.tallies if t.capacity_tokens == capacity and t.setting.name == assumption]
+        priced = [(tally, made.bills.bill(tally, WINDOW)) for tally in cell]
         rows = {tally.policy: _brief(tally, bill) for tally, bill in priced}
         if "length" not in rows:
             continue
         for rival in (name for name in LENGTH_RIVALS if name in rows):
-            told = dict(zip(rows, differences_from(priced, bills, WINDOW, rival), strict=True))
-            checks.append(_contrast(rows["length"], rows[rival], told["length"], scene, bills))
+            told = dict(zip(rows, differences_from(priced, made.bills, WINDOW, rival), strict=True))
+            checks.append(_contrast(rows["length"], rows[rival], told["length"], made.bills))
     return tuple(checks)
 
 

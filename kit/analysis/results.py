@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import kit
 from kit import billing, providers
-from kit.analysis.evidence import WINDOW
 from kit.analysis.lookup import at
-from kit.analysis.measures import Measures
-from kit.analysis.parameters import Parameters
-from kit.analysis.rows import Billing
-from kit.analysis.scene import ACTUAL, Scene
+from kit.analysis.parts import WINDOW, Parts
+from kit.analysis.scene import ACTUAL
 from kit.decide import Decision
 from kit.log import Log
 from kit.policies import REGISTRY
 from kit.prices import rate_sums
-from kit.replay import Bound, Setting, Tally
+from kit.replay import Setting, Tally
 from kit.replay.loop import FIELDS
 
 SCHEMA = "1"
@@ -28,30 +23,7 @@ CURVE_POINTS = 160
 CLASSES = ("read_tokens", "write_tokens", "write_long_tokens", "uncached_tokens")
 
 
-@dataclass(frozen=True)
-class Parts:
-    """Everything the finished steps left behind."""
-
-    log: Log
-    parameters: Parameters
-    scene: Scene
-    measures: Measures
-    rows: list[dict[str, Any]]
-    tallies: list[Tally]
-    limitless: dict[str, Tally]
-    best: list[Bound]
-    curve: tuple[NDArray[np.int64], NDArray[np.int64]]
-    bills: Billing
-    decision: Decision
-    command: str | None
-
-    def tally(self, policy: str, assumption: str = "neutral") -> Tally | None:
-        """A policy's replay at the budget under study."""
-        wanted = (policy, self.scene.actual, assumption)
-        return next((t for t in self.tallies if (t.policy, t.capacity_tokens, t.setting.name) == wanted), None)
-
-
-def compose(made: Parts) -> dict[str, Any]:
+def compose(made: Parts, decision: Decision) -> dict[str, Any]:
     """The content of results.json, in the order of the contract."""
     lru = made.tally("lru")
     lru_bill = made.bills.bill(lru, WINDOW) if lru else None
@@ -78,7 +50,7 @@ def compose(made: Parts) -> dict[str, Any]:
         "bill": _bill_lines(made),
         "miss_cost": lru_bill.missed_cost if lru_bill else None,
         "days": _days(made, lru) if lru else [],
-        "decision": made.decision.as_dict(),
+        "decision": decision.as_dict(),
         "footer": {"command": made.command, "kit_version": kit.__version__},
     }
 
@@ -110,19 +82,19 @@ def _log(log: Log) -> dict[str, Any]:
 
 
 def _settings(made: Parts) -> dict[str, Any]:
-    scene = made.scene
+    scene, paths = made.scene, made.scene.paths
     return {
         "tier_mode": scene.tier_mode,
-        "block_tokens": scene.paths.block_tokens,
+        "block_tokens": paths.block_tokens if paths else None,
         "capacity_tokens": scene.actual,
         "capacity_origin": scene.capacity_origin,
         "ttl_seconds": scene.neutral.ttl_seconds,
         "minimum_tokens": scene.neutral.minimum_tokens,
         "write_class": scene.write_class,
         "provider_rule": scene.rule.id,
-        "bootstrap_blocks": scene.paths.n_blocks,
-        "block_basis": scene.paths.block_basis,
-        "warm_basis": scene.paths.warm_basis,
+        "bootstrap_blocks": paths.n_blocks if paths else None,
+        "block_basis": paths.block_basis if paths else None,
+        "warm_basis": paths.warm_basis if paths else None,
         "decision_window": WINDOW,
         "decision_assumption": "neutral",
         "key_cut": made.measures.concentration.get("cut"),
@@ -148,7 +120,7 @@ def _share(part: float, whole: float) -> float | None:
 
 def _bounds(made: Parts) -> dict[str, Any]:
     """The cache without limit (neutral, and under the other settings) and the best possible at each budget."""
-    limitless = {name: tally.total(WINDOW) for name, tally in made.limitless.items()}
+    limitless = {name: tally.total(WINDOW) for name, tally in made.replayed.limitless.items()}
     plain = {
         name: {
             "hits": total["hits"],
@@ -158,7 +130,7 @@ def _bounds(made: Parts) -> dict[str, Any]:
         for name, total in limitless.items()
     }
     return {
-        "ceiling": plain["neutral"],
+        "ceiling": plain.get("neutral", {"hits": None, "hit_tokens": None, "hit_token_ratio": None}),
         "ceiling_by_assumption": plain,
         "optimal": [
             {
@@ -168,15 +140,17 @@ def _bounds(made: Parts) -> dict[str, Any]:
                 "exact": bound.exact,
                 "method": bound.method,
             }
-            for bound in made.best
+            for bound in made.replayed.best
         ],
     }
 
 
 def _curve(made: Parts) -> list[dict[str, Any]]:
     """LRU at every budget, thinned to a few points evenly spread on a logarithmic axis; the last is the ceiling."""
+    if made.scene.paths is None or made.replayed.curve is None:
+        return []
     total = int(made.scene.paths.input_tokens.sum())
-    capacity, hit = made.curve
+    capacity, hit = made.replayed.curve
     known = np.flatnonzero(capacity > 0)
     if not known.size:
         return []
@@ -203,14 +177,22 @@ def _policy(name: str) -> dict[str, Any]:
 
 
 def _provider(made: Parts) -> dict[str, Any]:
-    """What the provider reported beside what the replay of a cache without limit says, class by class."""
-    rates = made.scene.rates
-    told = providers.reported(made.log, rates)
-    limitless = made.bills.bill(made.limitless["neutral"], WINDOW)
-    simulated = {name: getattr(limitless, name) for name in CLASSES}
-    simulated |= {"output_tokens": None, "cost": limitless.cost, "currency": limitless.currency}
-    simulated["priced_token_share"] = limitless.priced_token_share
-    return {"reported": told, "simulated": simulated, "ttl_observed": []}
+    """What the provider reported, what the model of its cache gives for the same requests, and the edges it showed."""
+    log, scene = made.log, made.scene
+    told = providers.reported(log, scene.rates)
+    found: dict[str, Any] = {"reported": told, "simulated": None, "ttl_observed": list(scene.ttl_observed)}
+    if not log.facts.has_cached_tokens:
+        return {**found, "survival": [], "losses": [], "reconciliation": None}
+    held = providers.reconcile(log, scene.rates, scene.paths, scene.rule) if scene.paths else {"total": None}
+    if held["total"]:
+        simulated = held["total"]["simulated"]
+        found["simulated"] = {
+            **{name: simulated[name] for name in ("read_tokens", "write_tokens", "write_long_tokens", "cost")},
+            **{"uncached_tokens": 0, "output_tokens": None, "currency": told["currency"]},
+            "priced_token_share": told["priced_token_share"],
+        }
+    lost = providers.losses(log, list(scene.ttl_observed)) if scene.ttl_observed else []
+    return {**found, "survival": providers.survival(log), "losses": lost, "reconciliation": held}
 
 
 def _ttl_verdict(made: Parts) -> dict[str, Any]:
@@ -301,7 +283,7 @@ def _cost_by_class(made: Parts, tally: Tally) -> dict[str, float | None]:
 
 def _days(made: Parts, lru: Tally) -> list[dict[str, Any]]:
     """Per UTC day: requests, input tokens and what LRU finds cached at the budget."""
-    first_hour = int(made.scene.paths.ts_us[0]) // 3_600_000_000 if made.scene.paths.requests else 0
+    first_hour = made.bills.first_hour
     by_hour = lru.by_hour.sum(axis=1)
     days: dict[int, dict[str, int]] = {}
     for hour, counts in enumerate(by_hour.tolist()):

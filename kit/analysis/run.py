@@ -14,13 +14,13 @@ from kit.analysis import results as composed
 from kit.analysis.evidence import gather
 from kit.analysis.measures import measure
 from kit.analysis.parameters import Parameters
+from kit.analysis.replayed import replay_all, replay_grid_of
 from kit.analysis.rows import replay_rows
-from kit.analysis.scene import Scene, set_the_scene
+from kit.analysis.scene import set_the_scene
 from kit.analysis.store import LOG_DB, RESULTS_JSON, Analysis, analysis_key, clean, tables_of, to_json, write_tables
-from kit.log import Log, connect, load, open_log
+from kit.log import Log, LogError, connect, load, open_log
 from kit.log.sources import resolve
 from kit.policies import named
-from kit.replay import Tally, ceiling, lru_curve, optimal, replay_grid
 
 Step = Callable[[str], None]
 
@@ -56,12 +56,6 @@ def writable(log: Log) -> Iterator[duckdb.DuckDBPyConnection]:
         con.execute("CHECKPOINT")
     finally:
         con.close()
-
-
-def replay_all(scene: Scene, parameters: Parameters, progress: Step) -> list[Tally]:
-    """Every policy at every budget under every setting."""
-    progress("replay")
-    return replay_grid(scene.paths, list(parameters.policy_names), list(scene.capacities), list(scene.settings))
 
 
 def analyse(
@@ -100,21 +94,14 @@ def open_finished(folder: Path, results: dict[str, Any]) -> Analysis:
 def run_steps(log: Log, parameters: Parameters, command: str | None, progress: Step = quiet) -> dict[str, Any]:
     """The results of a loaded log as plain values (the content of results.json)."""
     scene = set_the_scene(log, parameters, progress=progress)
-    tallies = replay_all(scene, parameters, progress)
-    progress("bounds")
-    limitless = {setting.name: ceiling(scene.paths, setting) for setting in scene.settings}
-    rules = (scene.neutral.ttl_seconds, scene.neutral.minimum_tokens)
-    best = [optimal(scene.paths, capacity, *rules) for capacity in scene.capacities]
-    curve = lru_curve(scene.paths, *rules)
+    replayed = replay_all(scene, parameters, progress)
     progress("bills and intervals")
     bills = scene.billing(parameters)
-    rows = replay_rows(tallies, scene.capacities, bills)
+    rows = replay_rows(replayed.tallies, scene.capacities, bills)
     measures = measure(log, scene, parameters, progress)
     progress("decision")
-    evidence = {
-        name: gather(log, scene, measures, rows, tallies, bills, name, limitless[name])
-        for name in ("neutral", "pessimistic")
-    }
+    made = composed.Parts(log, parameters, scene, measures, rows, replayed, bills, command)
+    evidence = {name: gather(made, name) for name in ("neutral", "pessimistic")}
     decision = decide.decide(
         evidence["neutral"],
         thresholds=dict(parameters.thresholds),
@@ -122,10 +109,7 @@ def run_steps(log: Log, parameters: Parameters, command: str | None, progress: S
         counters_trustworthy=parameters.counters_trustworthy,
         pessimistic=evidence["pessimistic"],
     )
-    made = composed.Parts(
-        log, parameters, scene, measures, rows, tallies, limitless, best, curve, bills, decision, command
-    )
-    return clean(composed.compose(made))
+    return clean(composed.compose(made, decision))
 
 
 def only_replay(
@@ -136,7 +120,11 @@ def only_replay(
     log = read_log(sources, parameters, None)
     try:
         scene = set_the_scene(log, parameters, capacities, progress)
-        tallies = replay_all(scene, parameters, progress)
-        return clean(replay_rows(tallies, scene.capacities, scene.billing(parameters)))
+        if scene.paths is None:
+            raise LogError(
+                "this log has no prefix identity (no prefix keys, blocks or chains), so nothing can be replayed"
+            )
+        progress("replay")
+        return clean(replay_rows(replay_grid_of(scene, parameters), scene.capacities, scene.billing(parameters)))
     finally:
         log.con.close()

@@ -29,12 +29,13 @@ class Scene:
     tier_mode: str
     rule: Rule
     rates: Rates | None
-    paths: Paths
+    paths: Paths | None
     settings: tuple[Setting, ...]
     capacities: dict[int, str]
     capacity_origin: str
     write_class: str
     assumptions: tuple[str, ...]
+    ttl_observed: tuple[dict[str, Any], ...] = ()
 
     @property
     def neutral(self) -> Setting:
@@ -42,20 +43,20 @@ class Scene:
         return self.settings[0]
 
     @property
-    def actual(self) -> int:
-        """The budget under study, in tokens."""
-        return next(tokens for tokens, label in self.capacities.items() if label == ACTUAL)
+    def actual(self) -> int | None:
+        """The budget under study, in tokens; None where nothing can be replayed."""
+        return next((tokens for tokens, label in self.capacities.items() if label == ACTUAL), None)
 
     def billing(self, parameters: Parameters) -> Billing:
         """How replays of this scene are billed."""
-        first_hour = int(self.paths.ts_us[0]) // HOUR_US if self.paths.requests else 0
+        first_hour = int(self.paths.ts_us[0]) // HOUR_US if self.paths and self.paths.requests else 0
         return Billing(self.rates, self.tier_mode, self.write_class, parameters.replicates, parameters.seed, first_hour)
 
 
 def set_the_scene(
     log: Log, parameters: Parameters, capacities: list[int] | None = None, progress: Callable[[str], None] = print
 ) -> Scene:
-    """Rules, prices, paths, settings and budgets for a loaded log; ValueError where it has no prefix identity."""
+    """Rules, prices, paths, settings and budgets for a loaded log; without prefix identity there are no paths."""
     said = [
         f"{column} {value} is set by the user for every request"
         for column, value in (("provider", parameters.provider), ("model", parameters.model))
@@ -67,8 +68,12 @@ def set_the_scene(
     progress("paths")
     block = parameters.block_tokens or log.facts.block_tokens or (facts["block_tokens"] if mode == "mirror" else None)
     rate = rates.rate_of_request if rates else None
-    paths = load_paths(log, block_tokens=block, partial_tail=parameters.partial_tail, rate=rate)
+    tail = parameters.partial_tail
+    paths = load_paths(log, block_tokens=block, partial_tail=tail, rate=rate) if log.facts.identity else None
     neutral = _neutral(parameters, facts, mode)
+    write_class = "short" if parameters.write_class == AUTO else parameters.write_class
+    edges = providers.ttl_observed(log) if log.facts.has_cached_tokens else []
+    observed = providers.observed_setting(log, neutral, write_class, edges) if edges and mode == "mirror" else None
     progress("budget")
     budgets, origin = _capacities(parameters, paths, neutral, capacities)
     return Scene(
@@ -76,10 +81,11 @@ def set_the_scene(
         rule=facts["rule"],
         rates=rates,
         paths=paths,
-        settings=(neutral, pessimistic(neutral)),
+        settings=tuple(setting for setting in (neutral, pessimistic(neutral), observed) if setting is not None),
         capacities=budgets,
         capacity_origin=origin,
-        write_class="short" if parameters.write_class == AUTO else parameters.write_class,
+        write_class=write_class,
+        ttl_observed=tuple(edges),
         assumptions=(*said, *facts["reasons"], *_stated(log, paths, mode, origin)),
     )
 
@@ -104,9 +110,11 @@ def _neutral(parameters: Parameters, facts: dict[str, Any], mode: str) -> Settin
 
 
 def _capacities(
-    parameters: Parameters, paths: Paths, setting: Setting, given: list[int] | None
+    parameters: Parameters, paths: Paths | None, setting: Setting, given: list[int] | None
 ) -> tuple[dict[int, str], str]:
     """Budgets in tokens with their labels, and where the actual one comes from."""
+    if paths is None:
+        return {}, "none: nothing can be replayed without prefix identity"
     if given is not None:
         return {tokens: str(tokens) for tokens in given}, "given"
     if parameters.capacity_tokens is not None:
@@ -120,8 +128,10 @@ def _capacities(
     return {actual // 2: HALF, actual: ACTUAL, actual * 2: DOUBLE}, origin
 
 
-def _stated(log: Log, paths: Paths, mode: str, origin: str) -> list[str]:
+def _stated(log: Log, paths: Paths | None, mode: str, origin: str) -> list[str]:
     """What every report says about how it counted."""
+    if paths is None:
+        return [f"tier mode {mode}", f"budget: {origin}"]
     said = [
         f"tier mode {mode}",
         f"budget: {origin}",

@@ -48,7 +48,8 @@ def reconcile(
     reported, cost of that difference; they add up to the total's), errors (of single requests before expected losses:
     share within 1 % and 5 % of their prompt, mean and quantiles of |simulated - reported| / prompt), assumptions. Every
     row holds simulated (observed setting), neutral and reported read_tokens and new_tokens (written + uncached), the
-    relative differences of both settings, and costs where prices are found. `total` is None where the log reports no
+    relative differences of both settings, and costs where prices are found; simulated splits its new tokens by class of
+    write. `total` is None where the log reports no
     cached tokens. `ttl_seconds` (short, long) replaces the observed retentions.
     """
     rule = rule or dominant_rule(log)
@@ -130,6 +131,7 @@ def _frame(log: Any, neutral: Simulated, run: Simulated, rates: Rates | None) ->
         simulated=pl.Series(run.read - expected_losses(log, run)),
         reported=pl.Series(run.reported.astype(np.float64)),
         cause=pl.Series(_cause(run)),
+        long=pl.Series(run.write_class == 1),
         read_minus_write=pl.Series(read - written, nan_to_null=True),
         written=pl.Series(written, nan_to_null=True),
     )
@@ -163,6 +165,9 @@ def _row(frame: pl.DataFrame) -> dict[str, Any]:
     row: dict[str, Any] = {"requests": frame.height, "input_tokens": total}
     for column, read in reads.items():
         row[column] = {"read_tokens": read, "new_tokens": total - read, "cost": _cost(frame, column)}
+    long = frame.filter(pl.col("long"))
+    new_long = int(long["input"].sum()) - _sum(long, "simulated")
+    row["simulated"] |= {"write_tokens": total - reads["simulated"] - new_long, "write_long_tokens": new_long}
     told = reads["reported"]
     for prefix, column in (("", "simulated"), ("neutral_", "neutral")):
         gap = reads[column] - told
