@@ -78,9 +78,9 @@ def rate_table(
     pairs = log.con.sql("SELECT DISTINCT provider, model FROM request ORDER BY ALL").fetchall()
     cells = [cell for provider, model in pairs for cell in lay_over(list_cells(provider, model, service_class), laid)]
     cells = [replace(cell, rate_id=n) for n, cell in enumerate(cells)]
-    assigned = _assign(log.con, cells)
+    assigned, tokens, long_tokens = _assign(log.con, cells)
     rows, rate_of_request = _only_used(cells, assigned)
-    share, warnings = _coverage(log.con, rows, rate_of_request)
+    share, warnings = _coverage(rows, rate_of_request, tokens, long_tokens)
     return Rates(
         rows,
         rate_of_request,
@@ -143,12 +143,13 @@ def registered(con: Any, **frames: pl.DataFrame) -> Iterator[None]:
             con.unregister(name)
 
 
-def _assign(con: Any, cells: list[Rate]) -> np.ndarray:
-    """int32[requests]: the cell of each request, found by one range join in SQL."""
+def _assign(con: Any, cells: list[Rate]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(cell of each request, its input tokens, its long-write tokens), in request order: one range join in SQL."""
     hours = any(cell.minute_from or cell.minute_to < DAY_MINUTES for cell in cells)
     minute = "AND date_part('hour', q.ts) * 60 + date_part('minute', q.ts) BETWEEN c.minute_from AND c.minute_to - 1"
     query = f"""
-        SELECT q.request_id, c.rate_id
+        SELECT q.request_id, c.rate_id, coalesce(q.input_tokens, 0) AS tokens,
+          coalesce(q.write_long_tokens, 0) AS long_tokens
         FROM request q JOIN kit_cell c
           ON q.provider IS NOT DISTINCT FROM c.provider AND q.model IS NOT DISTINCT FROM c.model
          AND q.ts >= c.from_ts AND q.ts < c.to_ts
@@ -156,9 +157,13 @@ def _assign(con: Any, cells: list[Rate]) -> np.ndarray:
          {minute if hours else ""}"""
     with registered(con, kit_cell=_cell_frame(cells)):
         found = con.sql(query).fetchnumpy()
-    assigned = np.full(len(found["request_id"]), -1, dtype=np.int32)
-    assigned[np.asarray(found["request_id"])] = np.asarray(found["rate_id"])
-    return assigned
+    order = np.asarray(found["request_id"])
+    columns = []
+    for name, kind in (("rate_id", np.int32), ("tokens", np.int64), ("long_tokens", np.int64)):
+        column = np.zeros(len(order), dtype=kind)
+        column[order] = np.asarray(found[name])
+        columns.append(column)
+    return columns[0], columns[1], columns[2]
 
 
 def _only_used(cells: list[Rate], assigned: np.ndarray) -> tuple[tuple[Rate, ...], np.ndarray]:
@@ -183,14 +188,16 @@ def rate_sums(con: Any, rate_of_request: np.ndarray, columns: str, group: str = 
         return list(con.sql(query).pl().iter_rows(named=True))
 
 
-def _coverage(con: Any, rows: tuple[Rate, ...], rate_of_request: np.ndarray) -> tuple[float | None, list[str]]:
-    """Share of input tokens with a price, and one warning per thing that has none."""
-    columns = """coalesce(sum(q.input_tokens), 0)::BIGINT AS tokens,
-                 coalesce(sum(q.write_long_tokens), 0)::BIGINT AS long_tokens"""
-    sums = rate_sums(con, rate_of_request, columns)
-    total = sum(row["tokens"] for row in sums)
-    priced = sum(row["tokens"] for row in sums if rows[row["rate_id"]].found)
-    warnings = [text for row in sums for text in _not_found(rows[row["rate_id"]], row["tokens"], row["long_tokens"])]
+def _coverage(
+    rows: tuple[Rate, ...], rate_of_request: np.ndarray, tokens: np.ndarray, long_tokens: np.ndarray
+) -> tuple[float | None, list[str]]:
+    """Share of input tokens with a price, and one warning per thing that has none. Sums of whole tokens are exact."""
+    by_rate = [np.bincount(rate_of_request, weights=column, minlength=len(rows)) for column in (tokens, long_tokens)]
+    total = float(by_rate[0].sum())
+    priced = sum(count for count, rate in zip(by_rate[0].tolist(), rows, strict=True) if rate.found)
+    warnings = [
+        text for rate, *counts in zip(rows, *by_rate, strict=True) for text in _not_found(rate, *map(int, counts))
+    ]
     return (priced / total if total else None), warnings
 
 
