@@ -10,6 +10,7 @@ nanoseconds); ISO times may have 0 to 9 fractional digits (cut to microseconds) 
 from __future__ import annotations
 
 NO_VALUE = "('', 'NaN', 'nan', 'null', 'NULL', 'None', '<NA>')"
+LONGEST_NO_VALUE = 8
 
 KINDS: dict[str, str] = {
     "text": "text",
@@ -29,16 +30,19 @@ KINDS: dict[str, str] = {
 }
 
 _NUMBER = r"'-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?'"
+_PLAIN_ISO = r"'[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?Z'"
 _ISO = (
     r"'[0-9]{4}[-/][0-9]{1,2}[-/][0-9]{1,2}([T ][0-9]{1,2}:[0-9]{2}(:[0-9]{2}([.,][0-9]{1,9})?)?"
     r"( ?(Z|z|UTC|GMT|[+-][0-9]{2}(:?[0-9]{2})?|[A-Za-z]+/[A-Za-z_/]+))?)?'"
 )
 
 MACROS = [
-    f"value_of(x) AS CASE WHEN trim(x) IN {NO_VALUE} THEN NULL ELSE x END",
+    "whole_list(l) AS CASE WHEN list_count(l) = len(l) THEN l END",
+    f"value_of(x) AS CASE WHEN strlen(x) > {LONGEST_NO_VALUE} THEN x WHEN trim(x) IN {NO_VALUE} THEN NULL ELSE x END",
     "text_of(x) AS x",
     "json_of(x) AS x",
-    r"count_of(x) AS CASE WHEN regexp_full_match(x, '\s*[0-9]+(\.0+)?\s*') "
+    "count_of(x) AS CASE WHEN regexp_full_match(x, '[0-9]{1,18}') THEN x::BIGINT "
+    r"WHEN regexp_full_match(x, '\s*[0-9]+(\.0+)?\s*') "
     "THEN TRY_CAST(TRY_CAST(x AS DECIMAL(38, 1)) AS BIGINT) END",
     f"number_text(x) AS CASE WHEN regexp_full_match(trim(x), {_NUMBER}) THEN coalesce("
     "TRY_CAST(CASE WHEN NOT contains(lower(x), 'e') THEN x END AS DECIMAL(38, 9)), "
@@ -50,19 +54,22 @@ MACROS = [
     "seconds_of(x) AS instant(micros(x, 1000000))",
     "epoch_micros(v) AS CASE WHEN v < 0 THEN NULL WHEN v < 1e11 THEN floor(v * 1000000) "
     "WHEN v < 1e14 THEN floor(v * 1000) WHEN v < 1e17 THEN floor(v) ELSE floor(v / 1000) END",
-    f"time_of(x) AS CASE WHEN regexp_full_match(trim(x), {_NUMBER}) "
+    f"time_of(x) AS CASE WHEN regexp_full_match(x, {_PLAIN_ISO}) THEN TRY_CAST(x AS TIMESTAMPTZ) "
+    f"WHEN regexp_full_match(trim(x), {_NUMBER}) "
     "THEN instant(TRY_CAST(epoch_micros(number_text(x)) AS BIGINT)) "
     f"WHEN regexp_full_match(trim(x), {_ISO}) "
     r"THEN TRY_CAST(replace(regexp_replace(trim(x), '\s+([+-][0-9])', '\1'), ',', '.') AS TIMESTAMPTZ) END",
-    f"is_naive(x) AS regexp_full_match(trim(x), {_ISO}) AND NOT regexp_matches(trim(x), "
-    r"'[0-9]:[0-9].*(Z|z|UTC|GMT|[+-][0-9]{2}(:?[0-9]{2})?|[A-Za-z]+/[A-Za-z_/]+)$')",
+    f"is_naive(x) AS CASE WHEN suffix(x, 'Z') THEN false ELSE regexp_full_match(trim(x), {_ISO}) AND NOT "
+    "regexp_matches(trim(x), "
+    r"'[0-9]:[0-9].*(Z|z|UTC|GMT|[+-][0-9]{2}(:?[0-9]{2})?|[A-Za-z]+/[A-Za-z_/]+)$') END",
     "flag_of(x) AS CASE lower(trim(x)) WHEN 'true' THEN true WHEN '1' THEN true WHEN 'false' THEN false "
     "WHEN '0' THEN false END",
     "decimal_of(x) AS number_text(x)::DOUBLE",
     r"counts_of(x) AS CASE WHEN regexp_full_match(x, '[\s0-9,\[\]]*') THEN TRY_CAST(x AS BIGINT[]) END",
     "keys_of(x) AS CASE WHEN json_valid(x) AND left(ltrim(x), 1) = '[' THEN TRY_CAST(x AS VARCHAR[]) END",
     "texts_of(x) AS CASE WHEN json_valid(x) AND left(ltrim(x), 1) = '[' THEN TRY_CAST(x AS VARCHAR[]) END",
-    r"ids_of(x) AS CASE WHEN regexp_full_match(x, '[\s0-9,\[\]]*') THEN TRY_CAST(x AS UBIGINT[]) END",
+    "ids_of(x) AS CASE WHEN NOT contains(x, '.') AND NOT contains(x, 'e') AND NOT contains(x, '-') "
+    "THEN whole_list(TRY_CAST(x AS UBIGINT[])) END",
     r"runs_of(x) AS CASE WHEN regexp_full_match(x, '[\s0-9,\[\]]*') THEN TRY_CAST(x AS BIGINT[][]) END",
     "segments_of(x) AS CASE WHEN json_valid(x) THEN TRY(list_transform(from_json(x, '[[\"VARCHAR\"]]'), "
     "lambda s: {'kind': s[1], 'tokens': s[2]::BIGINT})) END",

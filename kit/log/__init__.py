@@ -185,7 +185,8 @@ def _fill(
     clock = requests.set_clock(con, form)
     requests.mark_repeats(con, form)
     requests.number_lines(con, peeks)
-    requests.write_rejected(con)
+    set_aside = requests.write_rejected(con)
+    requests.order_records(con)
     requests.write_requests(con)
     kind, derived = _identify(con, settings)
     requests.write_views(con)
@@ -196,6 +197,7 @@ def _fill(
         {"sha256": files.sha256, "format": form.name, "files": tuple(one.path.name for one in peeks), "identity": kind,
          "clock": clock, "units": dict(form.units), "derived": notes},
         warnings,
+        set_aside,
     )  # fmt: skip
     facts_of.store(con, measured)
     return measured

@@ -107,7 +107,7 @@ def _warnings(con: Con, rejected: Mapping[str, int], clock: str) -> list[str]:
         out.append(f"{number:,} later attempts of a request (resumed lookups) are left out")
     if clock == "relative":
         out.append("times are relative to the start of the log: days and hours are counted from it")
-    if naive := count(con, "SELECT count(*) FROM staged WHERE is_request AND reason IS NULL AND naive"):
+    if naive := count(con, "SELECT count(*) FROM ordered WHERE naive"):
         out.append(f"{naive:,} rows have times without a zone; they are taken as UTC")
     if not count(con, "SELECT count(replica) FROM request"):
         out.append("no replica column: one cache is assumed")
@@ -139,7 +139,7 @@ def _placeholder(con: Con) -> bool:
     return share is not None and share >= PLACEHOLDER_SHARE
 
 
-def measure(con: Con, given: Mapping[str, Any], extra_warnings: Sequence[str]) -> LogFacts:
+def measure(con: Con, given: Mapping[str, Any], extra_warnings: Sequence[str], set_aside: int) -> LogFacts:
     """All facts of the log just written; `given` holds what only the loader knows (sha256, format, clock ...)."""
     rejected = dict(con.sql("SELECT reason, count(*)::BIGINT FROM rejected GROUP BY ALL ORDER BY 2 DESC, 1").fetchall())
     start, end, days, requests, sessions, chains = con.sql(
@@ -159,9 +159,9 @@ def measure(con: Con, given: Mapping[str, Any], extra_warnings: Sequence[str]) -
         requests=requests, sessions=sessions, chains=chains, keys=_keys(con, identity, chains),
         block_tokens=_block(con), has_clock=clock in ("absolute", "relative"), has_sessions=sessions > 0,
         has_cached_tokens=filled["read_tokens"] > 0, output_is_placeholder=placeholder,
-        naive_timestamps=count(con, "SELECT count(*) FROM staged WHERE is_request AND reason IS NULL AND naive"),
+        naive_timestamps=count(con, "SELECT count(*) FROM ordered WHERE naive"),
         resumed_lookups=rejected.get(RESUMED, 0),
-        damaged=refused - count(con, "SELECT count(*) FROM staged WHERE is_request AND reason IS NOT NULL AND aside"),
+        damaged=refused - set_aside,
         missing=tuple(name for name, rows in filled.items() if not rows),
         cannot_tell=tuple(_cannot_tell(con, identity, clock, filled)), warnings=tuple(warnings),
         derived=tuple(given["derived"]),

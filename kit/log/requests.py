@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import duckdb
+import polars as pl
 
 from kit.formats import Format, LogError, Peek
 from kit.log.staging import COLUMNS
@@ -76,8 +77,9 @@ def number_lines(con: Con, peeks: Sequence[Peek]) -> None:
 LINE = "(rn - first_rn + first_line)"
 
 
-def write_rejected(con: Con) -> None:
-    """The `rejected` table: refused records, and what the reader itself could not take apart."""
+def write_rejected(con: Con) -> int:
+    """The `rejected` table: refused records, and what the reader could not take apart. Number of rows only set
+    aside."""
     con.execute(
         f"CREATE TABLE rejected AS SELECT file, {LINE}::BIGINT AS line, reason, CASE WHEN NOT aside THEN excerpt "
         "END AS excerpt "
@@ -95,38 +97,58 @@ def write_rejected(con: Con) -> None:
             "GROUP BY ALL) "
             "JOIN (SELECT DISTINCT scan_id, file_id, file_path FROM refused_scan) USING (scan_id, file_id)"
         )
+    return count(con, "SELECT count(*) FROM staged WHERE is_request AND reason IS NOT NULL AND aside")
+
+
+def order_records(con: Con) -> None:
+    """The temporary table `ordered`: good records with their dense `request_id` in (time, file) order; drops `staged`.
+
+    Raises LogError with the commonest reason when no record is good.
+    """
+    good = "FROM staged WHERE is_request AND reason IS NULL"
+    back = count(con, f"SELECT count(*) FROM (SELECT ts < lag(ts) OVER () AS back {good}) WHERE back")
+    number = "ORDER BY ts, rn, rowid" if back else ""
+    con.execute(
+        f"CREATE OR REPLACE TEMP TABLE ordered AS SELECT row_number() OVER ({number}) - 1 AS request_id, "
+        f"coalesce(chain_id, session_id) AS chain, staged.* {good} {'ORDER BY request_id' if back else ''}"
+    )
+    con.execute("DROP TABLE staged")
+    if not count(con, "SELECT count(*) FROM ordered"):
+        worst = con.sql("SELECT reason, count(*), min(line) FROM rejected GROUP BY ALL ORDER BY 2 DESC, 1 LIMIT 1")
+        found = [f"all rows were refused, most often because: {reason} (first on line {line})"
+                 for reason, _, line in worst.fetchall()]  # fmt: skip
+        raise LogError(f"no request found: {found[0] if found else 'no rows'}; export the log again or map columns with --map")
+
+
+def _beside(con: Con) -> pl.DataFrame:
+    """Per record of `ordered`: turn in its chain, the derived session type, file and line."""
+    frame = pl.DataFrame(
+        con.sql("SELECT chain, session_id, coalesce(trigger = 'tool', false) AS tool, filename, rn FROM ordered")
+    )
+    origin = pl.DataFrame(con.sql("SELECT filename, file, first_line - first_rn AS shift FROM origin"))
+    kind = (
+        pl.when(pl.col("session_id").is_null()).then(None)
+        .when(pl.col("tool").any().over("session_id")).then(pl.lit("agent"))
+        .when(pl.len().over("session_id") > 1).then(pl.lit("chat"))
+        .otherwise(pl.lit("single"))
+    )  # fmt: skip
+    turn = pl.when(pl.col("chain").is_not_null()).then(pl.int_range(1, pl.len() + 1).over("chain"))
+    return frame.join(origin, on="filename", how="left", maintain_order="left").select(
+        turn.alias("turn"), kind.alias("kind"), "file", (pl.col("rn") + pl.col("shift")).alias("line")
+    )
 
 
 def write_requests(con: Con) -> None:
-    """The `request` table in (time, file) order with derived turn, chain and session type, and `working` beside it."""
+    """The `request` table from `ordered`, with derived turn and session type."""
     rest = ", ".join(list(COLUMNS)[list(COLUMNS).index("trigger") + 1 : -1])
-    ordered = (
-        "SELECT row_number() OVER (ORDER BY ts, rn, rowid) - 1 AS request_id, coalesce(chain_id, session_id) AS chain, "
-        "staged.* "
-        "FROM staged WHERE is_request AND reason IS NULL"
-    )
-    con.execute(f"CREATE OR REPLACE TEMP TABLE ordered AS {ordered} ORDER BY request_id")
-    if not count(con, "SELECT count(*) FROM ordered"):
-        worst = con.sql(
-            "SELECT reason, count(*), min(line) FROM rejected GROUP BY ALL ORDER BY 2 DESC, 1 LIMIT 1"
-        ).fetchall()
-        why = (
-            f"all rows were refused, most often because: {worst[0][0]} (first on line {worst[0][2]})"
-            if worst
-            else "no rows"
-        )
-        raise LogError(f"no request found: {why}; `kit inspect` shows what was recognised")
+    con.register("beside", _beside(con))
     con.execute(
-        "CREATE TABLE request AS SELECT request_id::BIGINT AS request_id, ts, coalesce(ts_end, ts + lasted) AS "
-        "ts_end, session_id, chain AS chain_id, "
-        "coalesce(session_type, CASE WHEN session_id IS NULL THEN NULL "
-        "WHEN bool_or(trigger = 'tool') OVER whole THEN 'agent' WHEN count(*) OVER whole > 1 THEN 'chat' "
-        "ELSE 'single' END) AS session_type, trigger, "
-        "CASE WHEN chain IS NOT NULL THEN row_number() OVER (PARTITION BY chain ORDER BY request_id) "
-        "END::INTEGER AS turn, "
-        f"{rest}, source_id, file, {LINE}::BIGINT AS line FROM ordered JOIN origin USING (filename) "
-        "WINDOW whole AS (PARTITION BY session_id) ORDER BY request_id"
+        "CREATE TABLE request AS SELECT request_id::BIGINT AS request_id, ts, coalesce(ts_end, ts + lasted) AS ts_end, "
+        "session_id, chain AS chain_id, coalesce(session_type, b.kind) AS session_type, trigger, "
+        f"b.turn::INTEGER AS turn, {rest}, source_id, b.file AS file, b.line::BIGINT AS line "
+        "FROM ordered POSITIONAL JOIN beside b"
     )
+    con.unregister("beside")
 
 
 def write_views(con: Con) -> None:
