@@ -15,7 +15,7 @@ INSTALL = if [ -x $(UV) ]; then $(UV) pip install -q --python $(PY) --no-deps $(
 NBVAL := --nbval --nbval-current-env --nbval-cell-timeout=120 --nbval-kernel-startup-timeout=60
 NOTEBOOKS := $(wildcard notebooks/*.ipynb)
 
-.PHONY: help env report test style browser lab bench notebooks lock check-lock clean
+.PHONY: help env report test style browser lab bench notebooks example lock check-lock clean
 
 help:
 	@echo 'make report [LOG=file]   a log in, one HTML report out (default: the bundled sample week)'
@@ -24,6 +24,7 @@ help:
 	@echo 'make lab                 JupyterLab on the notebooks'
 	@echo 'make bench               the benchmarks'
 	@echo 'make notebooks           run the six notebooks afresh on the sample week and keep their outputs'
+	@echo 'make example             make the two kept files of reports/ again'
 	@echo 'make lock, check-lock    pin the dependencies again; see whether the pins still cover pyproject.toml'
 	@echo 'make clean               remove the environment, caches and reports'
 
@@ -67,6 +68,12 @@ bench: $(VENV)/.stamp-bench
 
 notebooks: env
 	cd notebooks && ../$(PY) -m jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False *.ipynb
+
+example: env
+	$(PY) -m kit report data/sample_week.parquet --out reports
+	cp reports/sample_week/report.html reports/sample_week.html
+	$(PY) -c 'import json, pathlib as p; from kit.report.picture import picture; \
+	p.Path("reports/verdict.svg").write_text(picture(json.loads(p.Path("reports/sample_week/results.json").read_text())))'
 
 lock: env
 	$(COMPILE) pyproject.toml --all-extras --group dev --generate-hashes -o requirements.lock
