@@ -27,10 +27,10 @@ def _code(names: list[str] | tuple[str, ...]) -> str:
 def formats_table() -> str:
     """One row per log format the kit reads."""
     rows = [
-        [f"`{item.name}`", item.title, ", ".join(item.containers), _code(_needed(item.name)), item.token_rule]
+        [f"`{item.name}`", item.title, ", ".join(item.containers), _code(_needed(item.name)) or "-"]
         for item in FORMATS.values()
     ]
-    return _table(["format", "what it is", "files", "must have", "how tokens count"], rows)
+    return _table(["format", "what it is", "files", "must have"], rows)
 
 
 def _needed(name: str) -> list[str]:
