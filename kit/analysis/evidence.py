@@ -10,11 +10,11 @@ import numpy as np
 from kit.analysis.lookup import at
 from kit.analysis.measures import Measures
 from kit.analysis.parts import WINDOW, Parts
-from kit.analysis.rows import Billing, differences_from
+from kit.analysis.rows import Billing, differences_from, standings_of
 from kit.analysis.scene import ACTUAL, DOUBLE
 from kit.decide import Contrast, Evidence
 from kit.decide.evidence import COST, HITS
-from kit.intervals import from_dict
+from kit.intervals import Standing, from_dict
 from kit.log import LogFacts
 from kit.policies import REGISTRY
 from kit.replay import Tally
@@ -61,6 +61,7 @@ def gather(made: Parts, assumption: str) -> Evidence:
         longest_request_share=tenth.get("requests_share"),
         longest_system_keys=int(tenth["holds_system_key"]) if tenth else None,
         length_checks=_length_checks(made, assumption),
+        standings=_standings(made, assumption),
         online=tuple(_contrast(row, lru, row["interval"], made.bills) for row in online if lru and row is not lru),
     )
 
@@ -159,6 +160,13 @@ def _length_checks(made: Parts, assumption: str) -> tuple[Contrast, ...]:
             told = dict(zip(rows, differences_from(priced, made.bills, WINDOW, rival), strict=True))
             checks.append(_contrast(rows["length"], rows[rival], told["length"], made.bills))
     return tuple(checks)
+
+
+def _standings(made: Parts, assumption: str) -> tuple[Standing, ...]:
+    """Every online candidate at the budget: how likely it is the best."""
+    wanted = (made.scene.actual, assumption)
+    cell = [t for t in made.replayed.tallies if (t.capacity_tokens, t.setting.name) == wanted and _candidate(t.policy)]
+    return standings_of(cell, made.bills, WINDOW) if cell else ()
 
 
 def _brief(tally: Tally, bill: Any) -> dict[str, Any]:

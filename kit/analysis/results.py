@@ -187,8 +187,8 @@ def _provider(made: Parts) -> dict[str, Any]:
     if held["total"]:
         simulated = held["total"]["simulated"]
         found["simulated"] = {
-            **{name: simulated[name] for name in ("read_tokens", "write_tokens", "write_long_tokens", "cost")},
-            **{"uncached_tokens": 0, "output_tokens": None, "currency": told["currency"]},
+            **{name: simulated[name] for name in (*CLASSES, "cost")},
+            **{"output_tokens": None, "currency": told["currency"]},
             "priced_token_share": told["priced_token_share"],
         }
     lost = providers.losses(log, list(scene.ttl_observed)) if scene.ttl_observed else []

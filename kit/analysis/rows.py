@@ -103,6 +103,15 @@ def differences_from(
     return [{name: one[row] for name, one in told.items()} for row in range(len(priced))]
 
 
+def standings_of(cell: Sequence[Tally], bills: Billing, window: str) -> tuple[intervals.Standing, ...]:
+    """How likely each policy of one cell is best, and its regret: by cost per request, in engine mode by hit tokens."""
+    columns = _columns([(tally, bills.bill(tally, window)) for tally in cell], bills, window)
+    cheap = columns["cost_per_request"][0] is not None
+    num, den = columns["cost_per_request" if cheap else "hit_token_ratio"]
+    names = [tally.policy for tally in cell]
+    return tuple(intervals.standings(names, num, den, cheap, bills.replicates, bills.seed))
+
+
 def _by_day(priced: Sequence[tuple[Tally, billing.Bill]], bills: Billing) -> list[tuple[Tally, billing.Bill]]:
     """The same replays with UTC days in the place of bootstrap blocks, billed by day."""
     found = []

@@ -9,7 +9,7 @@ from typing import Any
 
 import duckdb
 
-from kit import decide
+from kit import billing, decide, prices
 from kit.analysis import results as composed
 from kit.analysis.evidence import gather
 from kit.analysis.measures import measure
@@ -76,14 +76,22 @@ def analyse(
     try:
         results = run_steps(log, parameters, command, progress)
         progress("storing")
+        _write_files(log, results, parameters, out_dir)
         with writable(log) as con:
             write_tables(con, results, key)
     finally:
         log.con.close()
-    (out_dir / RESULTS_JSON).write_text(to_json(results))
-    for name, rows in tables_of(results).items():
-        rows.write_csv(out_dir / f"{name}.csv")
     return open_finished(out_dir, results)
+
+
+def _write_files(log: Log, results: dict[str, Any], parameters: Parameters, out_dir: Path) -> None:
+    """results.json, one CSV per table, and the ledger of the bill where there are prices (safe in a spreadsheet)."""
+    (out_dir / RESULTS_JSON).write_text(to_json(results), encoding="utf-8")
+    for name, rows in tables_of(results).items():
+        billing.write_csv(out_dir / f"{name}.csv", rows.iter_rows(named=True), rows.columns)
+    if results["money"]["currency"] and log.facts.identity:
+        rates = prices.rate_table(log, parameters.price_overlay)
+        billing.write_books(out_dir, billing.ledger(log, rates))
 
 
 def open_finished(folder: Path, results: dict[str, Any]) -> Analysis:

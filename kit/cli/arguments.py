@@ -100,6 +100,8 @@ def _hash(commands: argparse._SubParsersAction) -> None:
     p = commands.add_parser("hash", help=text, description=text)
     p.add_argument("dump", metavar="DUMP", help="JSON lines with the raw prompts")
     p.add_argument("out", metavar="OUT", help="the hashed log to write (.parquet)")
+    p.add_argument("--salt", default=None, metavar="SECRET", help="the same secret makes two logs share keys")
+    p.add_argument("--block-tokens", type=_positive, default=64, metavar="N", help="tokens per key (default: 64)")
     _common(p)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -102,11 +101,17 @@ def policies(chosen: argparse.Namespace) -> int:
     """List the eviction policies."""
     from kit.policies import REGISTRY
 
-    rows = [_plain(policy) for policy in REGISTRY.values()]
+    rows = [
+        {
+            **{"name": policy.name, "title": policy.title, "candidate": policy.candidate, "source": policy.source},
+            **{"parameters": dict(policy.parameters), "needs": list(policy.needs)},
+        }
+        for policy in REGISTRY.values()
+    ]
     if chosen.json:
         _print_json(rows)
     else:
-        print(_table(rows, ["name", "title", "online", "source"]))
+        print(_table(rows, ["name", "title", "candidate", "source"]))
     return 0
 
 
@@ -114,32 +119,33 @@ def formats(chosen: argparse.Namespace) -> int:
     """List the log layouts that are recognised."""
     from kit import formats as layouts
 
-    rows = [_plain(one) for one in layouts.REGISTRY.values()]
+    rows = [
+        {
+            **{"name": one.name, "title": one.title, "containers": list(one.containers), "clock": one.clock},
+            **{"identity_rule": one.identity_rule, "token_rule": one.token_rule, "units": dict(one.units)},
+            "columns": {field.name: list(field.paths) for field in one.fields},
+            "required": [field.name for field in one.fields if field.required],
+            "source": one.source,
+        }
+        for one in layouts.REGISTRY.values()
+    ]
     if chosen.json:
         _print_json(rows)
     else:
-        print(_table(rows, ["name", "title"]))
+        print(_table(rows, ["name", "containers", "clock", "title"]))
     return 0
 
 
 def prices(chosen: argparse.Namespace) -> int:
     """List the built-in prices."""
-    from kit import prices as sheet
+    from kit.prices import book
 
-    rows = [_plain(one) for one in sheet.catalogue()]
+    rows = [{"name": f"{rate.provider}/{rate.model}", **rate.as_row()} for rate in book.catalogue()]
     if chosen.json:
         _print_json(rows)
     else:
-        print(_table(rows, ["name", "input", "read", "write_short", "write_long", "output", "currency"]))
+        print(_table(rows, ["name", "tier_above", "input", "read", "write_short", "write_long", "output", "currency"]))
     return 0
-
-
-def _plain(item: Any) -> dict[str, Any]:
-    """A mapping or dataclass as a plain table without its callables."""
-    table = (
-        dict(item) if isinstance(item, Mapping) else {f.name: getattr(item, f.name) for f in dataclasses.fields(item)}
-    )
-    return {key: value for key, value in table.items() if not callable(value)}
 
 
 def sample(chosen: argparse.Namespace) -> int:
@@ -157,8 +163,9 @@ def hash(chosen: argparse.Namespace) -> int:
     """Turn raw prompts into a hashed log."""
     from kit import log
 
-    rows = log.hash_dump(Path(chosen.dump), Path(chosen.out))
-    print(f"wrote {numbers.count(rows)} requests to {chosen.out}; no prompt text is in it")
+    made = log.hash_log(chosen.dump, Path(chosen.out), salt=chosen.salt, block_tokens=chosen.block_tokens)
+    count, left = numbers.count(made["hashed"]), numbers.count(sum(made["rejected"].values()))
+    print(f"wrote {count} requests to {chosen.out} ({left} rejected); no prompt text is in it")
     return 0
 
 

@@ -131,3 +131,17 @@ def _fill(rate: Rate) -> Rate:
         return rate
     values: dict[str, Any] = dict.fromkeys(missing, rate.input)
     return replace(rate, note=f"no {' or '.join(missing)} price listed: billed as input", **values)
+
+
+def catalogue() -> list[Rate]:
+    """Today's list price of every model that sells cached reads, by provider and model: what `kit prices` shows."""
+    today, rows = datetime.now(UTC).date(), []
+    for provider in get_snapshot().providers:
+        for model in provider.models:
+            cells = (cell for cell in list_cells(provider.id, model.id) if _is_current(cell, today))
+            rows += [cell for cell in cells if cell.read is not None]
+    return sorted((replace(row, rate_id=0) for row in rows), key=lambda row: (row.provider or "", row.model or ""))
+
+
+def _is_current(cell: Rate, day: date) -> bool:
+    return (cell.valid_from or day) <= day and (cell.valid_to is None or day < cell.valid_to)
