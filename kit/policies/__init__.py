@@ -13,7 +13,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType, ModuleType
 
-from kit.policies import fifo, fifo_flat, gdsf, length, lfu, lfu_decay, lfu_perfect, lru
+from kit.policies import (
+    arc,
+    fifo,
+    fifo_flat,
+    gdsf,
+    length,
+    lfu,
+    lfu_decay,
+    lfu_perfect,
+    lru,
+    lruk,
+    s3fifo,
+    sieve,
+    twoq,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +69,7 @@ REGISTRY: Mapping[str, Policy] = MappingProxyType(
         for policy in (
             describe(lru), describe(lfu), describe(lfu_perfect), describe(lfu_decay), describe(length), describe(gdsf),
             describe(fifo), describe(fifo_flat, candidate=False),
+            describe(sieve), describe(s3fifo), describe(arc), describe(twoq), describe(lruk),
         )
     }
 )  # fmt: skip

@@ -31,9 +31,24 @@ RANKED = ("key", "on_enter", "on_touch", "on_leave")
 
 
 def _functions(module: ModuleType | SimpleNamespace) -> dict[str, FunctionType]:
-    """Plain functions defined by a module, in source order."""
-    found = {name: value for name, value in vars(module).items() if isinstance(value, FunctionType)}
-    return {name: value for name, value in found.items() if value.__code__.co_name == name}
+    """Plain functions a module defines or borrows and those they call, every one after what it calls."""
+    found: dict[str, FunctionType] = {}
+    on_the_way: set[str] = set()
+
+    def add(name: str, function: FunctionType) -> None:
+        if name in found or name in on_the_way or function.__code__.co_name != name:
+            return
+        on_the_way.add(name)
+        for callee in function.__code__.co_names:
+            called = function.__globals__.get(callee)
+            if isinstance(called, FunctionType):
+                add(callee, called)
+        found[name] = function
+
+    for name, value in vars(module).items():
+        if isinstance(value, FunctionType):
+            add(name, value)
+    return found
 
 
 def fingerprint(policy: Policy) -> str:
