@@ -230,3 +230,15 @@ def test_simulated_against_reported_on_the_public_weeks(name, requests):
     assert sum(row["read_tokens"] for row in made["causes"]) == pytest.approx(gap, abs=len(made["causes"]))
     assert sum(row["requests"] for row in made["causes"][:-1]) == requests
     assert made["errors"]["within_1_percent"] > 0.95
+
+
+def test_simulated_new_tokens_by_class_add_up_with_prompts_under_the_minimum_uncached():
+    """2,000 short, then 1,500 long beside 2,000 read; 700 under the minimum of 1,024 are plain input."""
+    turns = [told(0, "a", 0, short=2_000), told(9, "a", 2_000, long=1_500), told(10, "b", 0, uncached=700)]
+    log = chain_log(turns)
+    own = parse_overlay({"price": [{"input": 3.0, "read": 0.3, "write_short": 3.75, "write_long": 6.0}]}, "own.toml")
+    made = reconcile(log, rate_table(log, own), rule=CLAUDE)["total"]["simulated"]
+    assert [made[name] for name in ("read_tokens", "write_tokens", "write_long_tokens", "uncached_tokens")] == [
+        2_000, 2_000, 1_500, 700,
+    ]  # fmt: skip
+    assert made["cost"] * 1e6 == pytest.approx(2_000 * 0.3 + 2_000 * 3.75 + 1_500 * 6 + 700 * 3)

@@ -32,6 +32,7 @@ CAUSES = {
 }
 CLOSE_TOKENS, CLOSE_SHARE = 64, 0.01
 PER_MILLION = 1e6
+NEW_CLASSES = ("write_tokens", "write_long_tokens", "uncached_tokens")
 
 
 def reconcile(
@@ -41,6 +42,7 @@ def reconcile(
     rule: Rule | None = None,
     ttl_seconds: tuple[float | None, float | None] | None = None,
     minimum_tokens: int | None = None,
+    edges: list[dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """Simulated against reported tokens and money, in total, per day and model, by cause, and per request.
 
@@ -48,19 +50,19 @@ def reconcile(
     reported, cost of that difference; they add up to the total's), errors (of single requests before expected losses:
     share within 1 % and 5 % of their prompt, mean and quantiles of |simulated - reported| / prompt), assumptions. Every
     row holds simulated (observed setting), neutral and reported read_tokens and new_tokens (written + uncached), the
-    relative differences of both settings, and costs where prices are found; simulated splits its new tokens by class of
-    write. `total` is None where the log reports no
-    cached tokens. `ttl_seconds` (short, long) replaces the observed retentions.
+    relative differences of both settings, and costs where prices are found; simulated also holds its new tokens by
+    class (write_tokens, write_long_tokens, uncached_tokens). `total` is None where the log reports no cached tokens.
+    `ttl_seconds` (short, long) replaces the observed retentions; `edges` are the rows of `ttl_observed` where known.
     """
     rule = rule or dominant_rule(log)
     paths = paths or load_paths(log, block_tokens=log.facts.block_tokens or rule.block_tokens)
     minimum = (rule.minimum_tokens or 0) if minimum_tokens is None else minimum_tokens
     published = published_seconds(rule)
-    ttl = ttl_seconds or _observed(log, published)
+    ttl = ttl_seconds or _observed(ttl_observed(log) if edges is None else edges, published)
     neutral, run = simulate(log, paths, published, minimum), simulate(log, paths, ttl, minimum)
     if not run.told.any():
         return {"total": None, "days": [], "causes": [], "errors": None, "assumptions": []}
-    frame = _frame(log, neutral, run, rates)
+    frame = _frame(log, neutral, run, rates, minimum)
     return {
         "total": _row(frame),
         "days": _days(frame),
@@ -73,14 +75,17 @@ def reconcile(
             "lose, by what triggered the request",
             f"each write has its reported class; prefixes under {minimum:,} tokens are not cached; room for everything",
             "derived: a shared root is as long as the median reported read of the other first requests there",
-            "money: what is not read is priced as a write of the request's class, simulated and reported alike",
+            "money: what is not read is priced as a write of the request's class (as input under the minimum), "
+            "simulated and reported alike",
         ],
     }
 
 
-def _observed(log: Any, published: tuple[float | None, float | None]) -> tuple[float | None, float | None]:
+def _observed(
+    edges: list[dict[str, Any]], published: tuple[float | None, float | None]
+) -> tuple[float | None, float | None]:
     """The published retentions, replaced by the log's own where it shows an edge."""
-    shown = {row["write_class"]: row["ttl_seconds"] for row in ttl_observed(log)}
+    shown = {row["write_class"]: row["ttl_seconds"] for row in edges}
     return shown.get("short", published[0]), shown.get("long", published[1])
 
 
@@ -120,10 +125,11 @@ def _cause(run: Simulated) -> NDArray[np.int64]:
     return np.select(list(by_name.values()), codes, order.index("more than the log shows"))
 
 
-def _frame(log: Any, neutral: Simulated, run: Simulated, rates: Rates | None) -> pl.DataFrame:
+def _frame(log: Any, neutral: Simulated, run: Simulated, rates: Rates | None, minimum: int) -> pl.DataFrame:
     """One row per request with a reported read: day, model, tokens three ways, cause, prices (null = not found)."""
     head = log.con.sql("SELECT strftime(ts, '%Y-%m-%d') AS day, model FROM request ORDER BY request_id").pl()
-    read, written = _prices(rates, run)
+    cached = run.input >= minimum
+    read, written = _prices(rates, run, cached)
     frame = head.with_columns(
         input=pl.Series(run.input),
         neutral=pl.Series(neutral.read.astype(np.float64)),
@@ -131,21 +137,21 @@ def _frame(log: Any, neutral: Simulated, run: Simulated, rates: Rates | None) ->
         simulated=pl.Series(run.read - expected_losses(log, run)),
         reported=pl.Series(run.reported.astype(np.float64)),
         cause=pl.Series(_cause(run)),
-        long=pl.Series(run.write_class == 1),
+        new_class=pl.Series(np.where(cached, run.write_class, NEW_CLASSES.index("uncached_tokens")).astype(np.int64)),
         read_minus_write=pl.Series(read - written, nan_to_null=True),
         written=pl.Series(written, nan_to_null=True),
     )
     return frame.filter(pl.Series(run.told))
 
 
-def _prices(rates: Rates | None, run: Simulated) -> tuple[Any, Any]:
-    """Money per token of a read and of the request's kind of write, per request; NaN where not found."""
+def _prices(rates: Rates | None, run: Simulated, cached: NDArray[np.bool_]) -> tuple[Any, Any]:
+    """Money per token of a read and of what is new in a request, per request; NaN where not found."""
     if rates is None:
         return np.full(run.input.size, np.nan), np.full(run.input.size, np.nan)
-    prices = [(rate.read, rate.write_short, rate.write_long) for rate in rates.rows]
+    prices = [(rate.read, rate.write_short, rate.write_long, rate.input) for rate in rates.rows]
     table = np.array([[np.nan if price is None else price for price in row] for row in prices]) / PER_MILLION
     own = table[rates.rate_of_request]
-    return own[:, 0], np.where(run.write_class == 1, own[:, 2], own[:, 1])
+    return own[:, 0], np.where(~cached, own[:, 3], np.where(run.write_class == 1, own[:, 2], own[:, 1]))
 
 
 def _cost(frame: pl.DataFrame, column: str) -> float | None:
@@ -165,15 +171,23 @@ def _row(frame: pl.DataFrame) -> dict[str, Any]:
     row: dict[str, Any] = {"requests": frame.height, "input_tokens": total}
     for column, read in reads.items():
         row[column] = {"read_tokens": read, "new_tokens": total - read, "cost": _cost(frame, column)}
-    long = frame.filter(pl.col("long"))
-    new_long = int(long["input"].sum()) - _sum(long, "simulated")
-    row["simulated"] |= {"write_tokens": total - reads["simulated"] - new_long, "write_long_tokens": new_long}
+    row["simulated"] |= _new_classes(frame, total - reads["simulated"])
     told = reads["reported"]
     for prefix, column in (("", "simulated"), ("neutral_", "neutral")):
         gap = reads[column] - told
         row[f"{prefix}read_difference"] = gap / told if told else None
         row[f"{prefix}new_difference"] = -gap / (total - told) if total > told else None
     return row
+
+
+def _new_classes(frame: pl.DataFrame, new: int) -> dict[str, int]:
+    """Simulated new tokens by class; rounding of expected losses goes to the short writes, so they add up to `new`."""
+    by_class = {}
+    for code, name in enumerate(NEW_CLASSES):
+        own = frame.filter(pl.col("new_class") == code)
+        by_class[name] = int(own["input"].sum()) - _sum(own, "simulated")
+    by_class["write_tokens"] += new - sum(by_class.values())
+    return by_class
 
 
 def _days(frame: pl.DataFrame) -> list[dict[str, Any]]:
