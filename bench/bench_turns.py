@@ -65,7 +65,7 @@ def drawn_log(requests: int, length: int) -> SimpleNamespace:
         con.execute(statement, {name: value for name, value in named.items() if f"${name}" in statement} or None)
     con.execute(VIEW)
     con.execute("RESET threads")
-    facts = SimpleNamespace(identity="chain", block_tokens=None, has_clock=True, has_sessions=True)
+    facts = SimpleNamespace(identity="chain", block_tokens=None, has_clock=True, clock="common", has_sessions=True)
     return SimpleNamespace(con=con, facts=facts)
 
 

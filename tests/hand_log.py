@@ -34,6 +34,7 @@ def hand_log(
     block_tokens: int | None = None,
     has_clock: bool = True,
     start: str = START,
+    clock: str | None = None,
 ) -> SimpleNamespace:
     """A log from rows (`ts`, `ts_end` in seconds after Monday 2 March 2026, 00:00 UTC) already in time order.
 
@@ -58,6 +59,7 @@ def hand_log(
         identity=identity,
         block_tokens=block_tokens,
         has_clock=has_clock,
+        clock=clock or ("common" if has_clock else "session"),
         has_sessions=frame["session_id"].null_count() < frame.height,
         requests=frame.height,
     )

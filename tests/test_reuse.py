@@ -11,6 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kit import reuse
+from kit.log import load
+from kit.prefix import load_paths
+from kit.replay import replay
 from tests.conftest import shared_data
 from tests.hand_log import hand_log
 
@@ -343,13 +346,7 @@ def test_spearman_equals_scipy_with_ties() -> None:
 @pytest.fixture(scope="module")
 def mooncake() -> reuse.Trace:
     """The public Mooncake conversation trace as arrays."""
-    rows, chains = [], []
-    for line in shared_data("mooncake_conversation.jsonl").read_text().splitlines():
-        entry = json.loads(line)
-        size = entry["input_length"]
-        rows.append({"ts": entry["timestamp"] / 1000, "input_tokens": size})
-        chains.append([(str(name), min(512, size - 512 * at)) for at, name in enumerate(entry["hash_ids"])])
-    return reuse.read_trace(hand_log(rows, chains, "blocks", 512))
+    return reuse.read_trace(load([shared_data("mooncake_conversation.jsonl")]))
 
 
 def test_mooncake_known_figures(mooncake: reuse.Trace) -> None:
@@ -366,15 +363,27 @@ def test_mooncake_known_figures(mooncake: reuse.Trace) -> None:
     assert reuse.rotation(mooncake)["median"] is None  # one hour
 
 
+def test_agents_known_figures_and_how_they_depend_on_the_cut() -> None:
+    trace = reuse.read_trace(load([shared_data("claude_agents_2026q1.csv")]))
+    shares = {cut: reuse.concentration(trace, cut=cut)["request_share"] for cut in (None, "session", "full")}
+    assert round(100 * shares["session"], 1) == 20.4
+    assert round(100 * shares[None], 1) == 26.9  # by chain: 431 of them, 22 at the top
+    assert shares["full"] == pytest.approx(
+        1049 / 20_979
+    )  # every prompt is new: 5 % of keys, rounded up, one request each
+    assert reuse.rotation(trace)["median"] == 0.0  # a session lives for a day
+    assert reuse.popularity(trace)["half_life_hours"] < 3
+
+
+def test_one_lru_pass_equals_the_replay(mooncake: reuse.Trace) -> None:
+    paths = load_paths(load([shared_data("mooncake_conversation.jsonl")]), block_tokens=1, partial_tail="keep")
+    capacity = 10_000 * 512
+    hits = replay(paths, "lru", capacity_tokens=capacity).total("cold")["hit_tokens"]
+    assert reuse.scan_effect(mooncake, capacity)["lru_hit_tokens"] == hits
+
+
 def test_taubench_reuse_by_type_of_a_blocks_first_token() -> None:
-    rows, chains = [], []
-    for number, line in enumerate(shared_data("taubench_gpt4o_airline.jsonl").read_text().splitlines()):
-        entry = json.loads(line)
-        ids = [i for low, high in entry["hash_runs"] for i in range(low, high + 1)]
-        kinds = [kind for kind, tokens in entry["segments"] for _ in range(tokens)]
-        rows.append({"ts": 10 * number, "session_id": entry["session"], "input_tokens": entry["input_tokens"]})
-        chains.append([(str(name), 16, kinds[16 * at]) for at, name in enumerate(ids)])
-    found = reuse.token_types(hand_log(rows, chains, "blocks", 16, has_clock=False), replicates=100)
+    found = reuse.token_types(load([shared_data("taubench_gpt4o_airline.jsonl")]), replicates=100)
     assert all(row["interval"]["low"] < row["reuse_rate"] < row["interval"]["high"] for row in found["types"])
     assert found["interval_basis"] == "sessions"
     rates = {row["token_type"]: 100 * row["reuse_rate"] for row in found["types"]}

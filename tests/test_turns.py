@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-from datetime import datetime
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,6 +11,7 @@ import pytest
 from scipy.stats import anderson, expon, gamma, kstest, lognorm, lomax, weibull_min
 
 from kit import turns
+from kit.log import load
 from kit.turns.families import compare
 from kit.turns.goodness import anderson_darling, incidence, ks_distance, p_values
 from kit.turns.lognormal import plain
@@ -100,7 +99,7 @@ def recovered(mu: float, sigma: float, watch: float | None, cured: bool, seeds: 
         x = np.exp(rng.normal(mu, sigma, 400))
         x = np.where(rng.random(400) < 0.6, x, np.inf) if cured else x
         simulated = made(x, rng.uniform(0, 7200, 400) if watch is None else np.full(400, watch))
-        one, many = fit_redrawn(block_sums(simulated), True, replicates=100, seed=seed, cured=cured)
+        one, many = fit_redrawn(block_sums(simulated), True, replicates=60, seed=seed, cured=cured)
         spans = [span(part) or {} for part in (many.mu, many.sigma, many.continues)]
         truth = (mu, sigma, 0.6 if cured else 1.0)
         covered.append([edge["low"] <= true <= edge["high"] for edge, true in zip(spans, truth, strict=True)])
@@ -269,26 +268,8 @@ def test_diagnosis_is_plain_finite_json_and_the_same_twice() -> None:
     assert "cannot be told" in silent["cannot_tell"]
 
 
-@cache
-def claude_rows(name: str) -> list[dict[str, Any]]:
-    """The agent usage layout as rows: only times, sessions, chains and triggers."""
-    kinds = {"user": "person", "meta": "person", "tool_result": "tool"}
-    zero = datetime.fromisoformat("2026-03-02T00:00:00+00:00").timestamp()
-    entries = sorted(csv.DictReader(shared_data(name).open()), key=lambda entry: entry["ts_start"])
-    return [
-        {
-            "ts": datetime.fromisoformat(entry["ts_start"]).timestamp() - zero,
-            "ts_end": datetime.fromisoformat(entry["ts_last"]).timestamp() - zero,
-            "session_id": entry["session_id"],
-            "chain_id": f"{entry['session_id']} {entry['agent_id']}",
-            "trigger": kinds.get(entry["trigger"], "other"),
-        }
-        for entry in entries
-    ]
-
-
 def test_six_weeks_of_agents_known_figures() -> None:
-    rows = turns.inter_turn(hand_log(claude_rows("claude_agents_2026q1.csv"), identity="chain"))
+    rows = turns.inter_turn(load([shared_data("claude_agents_2026q1.csv")]))
     found = {r["trigger"]: r for r in rows if r["session_type"] == "all" and r["clock"] == "start_to_start"}
     tool, person, every = found["tool"], found["person"], found["all"]
     assert (tool["n"], person["n"]) == (18_826, 1_643)
@@ -297,3 +278,19 @@ def test_six_weeks_of_agents_known_figures() -> None:
     assert [round(person[k], 2) for k in ("mu", "sigma")] == [5.02, 1.58]
     assert [round(every[k], 2) for k in ("mu", "sigma")] == [2.33, 1.31]
     assert [round(row["ks"], 3) for row in (tool, person, every)] == [0.152, 0.059, 0.186]
+    assert [row["mu"] - row["mu_observed"] for row in (tool, every)] == pytest.approx([0, 0], abs=1e-6)
+    assert all(row["best"] == "lognormal_mixture" for row in (tool, person, every))  # no single curve fits agents
+    assert found["tool"]["ks_p"] == 0.001
+
+
+def test_a_log_without_times_has_no_gaps_and_one_without_a_common_clock_no_open_turns() -> None:
+    made_up = turns.diagnose(load([shared_data("taubench_gpt4o_airline.jsonl")]))
+    assert made_up["inter_turn"] == []
+    assert "no times" in made_up["cannot_tell"]
+    rows = [{"ts": t, "session_id": s} for s in "ab" for t in np.cumsum(np.exp(np.linspace(1, 3, 12)))]
+    relative = turns.diagnose(hand_log(rows, has_clock=False))
+    assert [row["censored"] for row in relative["inter_turn"]] == [0] * 4
+    assert all(row["continues"] is None and row["mu"] is not None for row in relative["inter_turn"])
+    assert relative["ttl_outlook"][0]["p_next_within"] is None
+    assert relative["drift"] == []
+    assert "relative to each session" in relative["note"]

@@ -13,8 +13,10 @@ from kit.turns.outlook import ttl_outlook
 from kit.turns.pooling import per_session, session_summary
 from kit.turns.summary import inter_turn
 
-CANNOT_TELL = "this log has no sessions: gaps between turns cannot be told"
-SYNTHETIC = "the log has no common clock: gaps inside a session are the log's, what spans sessions is not"
+CANNOT_TELL = "this log has no sessions or no times: gaps between turns cannot be told"
+SESSION_CLOCK = (
+    "times are relative to each session: how long last turns were watched and what changes by day cannot be told"
+)
 
 
 def curves(log: Any, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -27,11 +29,12 @@ def curves(log: Any, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         group = batch(gaps, row["session_type"])
         mine = group.of_kind(row["trigger"])
         times, come = incidence(group.seconds, mine, group.open_seconds)
+        share = row["continues"] or float(come[-1])
         found.append(
             {
                 **{name: row[name] for name in ("session_type", "trigger", "clock")},
                 "qq": qq(group.seconds[mine], row["mu"], row["sigma"]),
-                "survival": survival(times, come, row["continues"], row["mu"], row["sigma"]),
+                "survival": survival(times, come, share, row["mu"], row["sigma"]),
             }
         )
     return found
@@ -62,7 +65,7 @@ def diagnose(log: Any, replicates: int = 200, seed: int = 1, zone: str = "UTC") 
     rows = inter_turn(gaps, replicates, seed)
     told: dict[str, Any] = {} if gaps.session_names else {"cannot_tell": CANNOT_TELL}
     if gaps.session_names and not gaps.has_clock:
-        told = {"note": SYNTHETIC}
+        told = {"note": SESSION_CLOCK}
     return {
         "inter_turn": rows,
         "counts": _counted(gaps),

@@ -17,6 +17,7 @@ Codes = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 
 CLOCKS = ("start_to_start", "end_to_start")
+NO_TIMES = "none"
 TRIGGERS = ("person", "tool", "other")
 TYPE_RULE = "sessions without a type: agent where a tool result triggered a turn, single with one request, else chat"
 
@@ -104,16 +105,19 @@ def read_gaps(log: Any, zone: str = "UTC") -> Gaps:
     """Every gap of a loaded log, and its last turns; ``Gaps`` come back as they are.
 
     A gap lies between two neighbouring requests of one message chain (session and agent), in log order. It belongs to
-    the trigger of the request that ends it. A log without sessions gives no gaps.
+    the trigger of the request that ends it. A log without sessions or without times gives no gaps; one whose times are
+    relative to each session gives no open turns, because how long they were watched is not in it.
     """
     if isinstance(log, Gaps):
         return log
     turns = log.con.sql(TURNS, params={"zone": zone}).pl()
+    if log.facts.clock == NO_TIMES:
+        turns = turns.clear()
     session, kind = codes(turns["session_id"]), codes(turns["session_type"])
     trigger = turns["trigger"].replace_strict(dict(zip(TRIGGERS, range(3), strict=True)), default=2).to_numpy()
     day = turns["day"].cast(pl.Int32).to_numpy()
     follows = turns["start_us"].is_not_null().to_numpy()
-    last = turns["is_last"].to_numpy()
+    last = turns["is_last"].to_numpy() & log.facts.has_clock
     log_end = turns["ts_us"].max() or 0
     return Gaps(
         seconds={

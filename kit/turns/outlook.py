@@ -38,7 +38,7 @@ def _row(found: Batch, trigger: str, ttls: Sequence[float], replicates: int, see
             "n": len(mine.seconds),
             "p_within": float(alive[at].mean()),
             "interval": interval(low[at], high[at]),
-            "p_next_within": float(reached[at]),
+            "p_next_within": float(reached[at]) if len(found.open_seconds) else None,
             "rewrite_tokens": int(mine.tokens[mine.seconds > ttl].sum()),
             "rewrite_tokens_per_turn": float((stake * (1 - alive[at])).mean()),
             "rewrite_interval": interval(lost_low[at], lost_high[at]),
@@ -54,7 +54,8 @@ def ttl_outlook(
     """Per session type, trigger and time to live, on the start-to-start clock that a provider's TTL runs on.
 
     ``p_within``: share of the gaps seen that are no longer, with its 95 % interval over sessions. ``p_next_within``:
-    probability that any turn is followed by such a turn in time, sessions that end included. ``rewrite_tokens``: prefix
+    probability that any turn is followed by such a turn in time, sessions that end included (None without open
+    turns). ``rewrite_tokens``: prefix
     tokens (smaller of two neighbouring prompts) whose next turn came too late, in total, per turn and as a share.
     """
     gaps = read_gaps(log)

@@ -50,15 +50,16 @@ def _fitted(batch: Batch, trigger: str, fits: Fits) -> dict[str, Any]:
         return {**dict.fromkeys(UNFITTED), "aic": {}, "aic_weights": {}}
     one, many = fits.of(trigger)
     mu, sigma, continues = float(one.mu[0]), float(one.sigma[0]), float(one.continues[0])
+    told = len(batch.open_seconds) > 0
     times, come = incidence(batch.seconds, mine, batch.open_seconds)
     return {
         "mu": mu,
         "sigma": sigma,
-        "continues": continues,
+        "continues": continues if told else None,
         "fitted_median_seconds": float(np.exp(mu)),
         "mu_observed": alone[0],
         "sigma_observed": alone[1],
-        "interval": _intervals(many),
+        "interval": _intervals(many) if told else {**_intervals(many), "continues": None},
         "p_within_fitted": {f"{t:g}": float(within(t, mu, sigma)) for t in WITHIN_SECONDS},
         **p_values(seconds),
         "ks": ks_open(times, come, continues, mu, sigma),
@@ -101,6 +102,6 @@ def inter_turn(log: Any, replicates: int = 200, seed: int = 1) -> list[dict[str,
     at all, are maximum likelihood with the open turns, which may also never be followed; ``mu_observed`` and
     ``sigma_observed`` leave the open turns out (mean and population standard deviation). ``interval``: 95 %, sessions
     redrawn. ``ks``: distance of the fit from what was seen. ``ks_p``, ``ad_p``: parametric bootstrap. No fit (None)
-    below 8 gaps.
+    below 8 gaps; no ``continues`` without open turns.
     """
     return list(_rows(read_gaps(log), replicates, seed))
