@@ -166,3 +166,13 @@ def test_engine_work_in_tokens_operations_and_gpu_time():
     assert prefill_work(drawn)["prefill_flops"] is None and prefill_work(drawn)["gpu_seconds"] is None
     with pytest.raises(BillingError, match="model_parameters is 0; accepted is a number above 0"):
         prefill_work(drawn, 0)
+
+
+def test_a_log_without_prefix_identity_still_has_its_reported_bill():
+    """The same five requests, prefixes unknown: classes as reported, nothing can be called avoidable."""
+    with_paths, without = chain_log(OWNERS), chain_log(OWNERS, identity=None)
+    without.con.execute("DELETE FROM node")
+    without.con.execute("DELETE FROM request_node")
+    made, bare = (ledger(log, rate_table(log, SONNET), rule=CLAUDE) for log in (with_paths, without))
+    assert bare["bill"] == made["bill"]
+    assert sum(row["avoidable_tokens"] for row in bare["chargeback"]) == 0

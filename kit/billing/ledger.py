@@ -1,7 +1,7 @@
 """The ledger of what was really billed: by owner, model and day, and by what made tokens new.
 
 Source of the classes: what the provider reported; where it reported nothing, the neutral simulation of its published
-rule (`basis` says which). A token is new because it was never seen before (`cold`), because its entry had outlived its
+rule (`basis` says which; without prefix identity nothing is shared, so nothing is read). A token is new because it was never seen before (`cold`), because its entry had outlived its
 retention (`expired`), because it was not read although it should have been there (`lost`: dropped, or the client
 rewrote its prompt), or because its prompt is under the provider's minimum. Expired and lost tokens are avoidable: their
 money is what they cost above a read. Within a request they are taken from the written ones; the uncached tail is new.
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from kit.prefix import Paths, load_paths
+from kit.prefix import Paths, load_paths, make_paths
 from kit.prices import Rates
 from kit.providers import Rule
 from kit.providers.reconcile import CLOSE_SHARE, CLOSE_TOKENS, dominant_rule, published_seconds
@@ -54,9 +54,10 @@ def _requests(log: Any, rates: Rates, paths: Paths | None, rule: Rule, ttl: Any,
         f"SELECT coalesce(owner, 'not found') AS owner, provider, model, strftime(ts, '%Y-%m-%d') AS day, {columns}, "
         "read_tokens IS NOT NULL AS told FROM request q ORDER BY request_id"
     ).pl()
-    paths = paths or load_paths(log, block_tokens=log.facts.block_tokens or rule.block_tokens)
+    if paths is None and log.facts.identity is not None:
+        paths = load_paths(log, block_tokens=log.facts.block_tokens or rule.block_tokens)
     least = (rule.minimum_tokens or 0) if minimum is None else minimum
-    run = simulate(log, paths, ttl or published_seconds(rule), least)
+    run = simulate(log, paths or _nothing_shared(log), ttl or published_seconds(rule), least)
     if log.facts.output_is_placeholder:
         frame = frame.with_columns(output_tokens=pl.lit(None, pl.Int64))
     classes = _classes(frame, run, least)
@@ -66,6 +67,16 @@ def _requests(log: Any, rates: Rates, paths: Paths | None, rule: Rule, ttl: Any,
         **{name: pl.Series(tokens) for name, tokens in classes.items()},
         **{name: pl.Series(tokens) for name, tokens in _new(classes, run, least).items()},
     )
+
+
+def _nothing_shared(log: Any) -> Paths:
+    """Paths of a log without prefix identity: no request has anything in common with another."""
+    times = log.con.sql(
+        "SELECT epoch_us(ts) AS ts_us, coalesce(input_tokens, 0) AS input FROM request ORDER BY request_id"
+    ).pl()
+    ts_us, total = (times[name].to_numpy().astype(np.int64) for name in ("ts_us", "input"))
+    none = np.empty(0, np.int64)
+    return make_paths(none.astype(np.int32), none, np.full(ts_us.size, -1, np.int32), ts_us, total)
 
 
 def _classes(frame: pl.DataFrame, run: Simulated, minimum: int) -> dict[str, np.ndarray]:
