@@ -1,10 +1,11 @@
 """The ledger of what was really billed: by owner, model and day, and by what made tokens new.
 
 Source of the classes: what the provider reported; where it reported nothing, the neutral simulation of its published
-rule (`basis` says which; without prefix identity nothing is shared, so nothing is read). A token is new because it was never seen before (`cold`), because its entry had outlived its
-retention (`expired`), because it was not read although it should have been there (`lost`: dropped, or the client
-rewrote its prompt), or because its prompt is under the provider's minimum. Expired and lost tokens are avoidable: their
-money is what they cost above a read. Within a request they are taken from the written ones; the uncached tail is new.
+rule (`basis` says which; without prefix identity nothing is shared, so nothing is read). A token is new because it was
+never seen before (`cold`), because its entry had outlived its retention (`expired`), because it was not read although
+it should have been there (`lost`: dropped, or the client rewrote its prompt), or because its prompt is under the
+provider's minimum. Expired and lost tokens are avoidable: their money is what they cost above a read. Within a request
+they are taken from the written ones; the uncached tail is new.
 """
 
 from __future__ import annotations
