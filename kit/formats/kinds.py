@@ -65,11 +65,11 @@ MACROS = [
     "flag_of(x) AS CASE lower(trim(x)) WHEN 'true' THEN true WHEN '1' THEN true WHEN 'false' THEN false "
     "WHEN '0' THEN false END",
     "decimal_of(x) AS number_text(x)::DOUBLE",
-    r"counts_of(x) AS CASE WHEN regexp_full_match(x, '[\s0-9,\[\]]*') THEN TRY_CAST(x AS BIGINT[]) END",
-    "keys_of(x) AS CASE WHEN json_valid(x) AND left(ltrim(x), 1) = '[' THEN TRY_CAST(x AS VARCHAR[]) END",
-    "texts_of(x) AS CASE WHEN json_valid(x) AND left(ltrim(x), 1) = '[' THEN TRY_CAST(x AS VARCHAR[]) END",
-    "ids_of(x) AS CASE WHEN NOT contains(x, '.') AND NOT contains(x, 'e') AND NOT contains(x, '-') "
-    "THEN whole_list(TRY_CAST(x AS UBIGINT[])) END",
+    "plain_list(x) AS NOT (contains(x, '.') OR contains(x, 'e') OR contains(x, 'u') OR contains(x, '-'))",
+    "counts_of(x) AS CASE WHEN plain_list(x) THEN TRY(from_json_strict(x, '[\"BIGINT\"]')) END",
+    "ids_of(x) AS CASE WHEN plain_list(x) THEN TRY(from_json_strict(x, '[\"UBIGINT\"]')) END",
+    "keys_of(x) AS whole_list(TRY(from_json_strict(x, '[\"VARCHAR\"]')))",
+    "texts_of(x) AS TRY(from_json_strict(x, '[\"VARCHAR\"]'))",
     r"runs_of(x) AS CASE WHEN regexp_full_match(x, '[\s0-9,\[\]]*') THEN TRY_CAST(x AS BIGINT[][]) END",
     "segments_of(x) AS CASE WHEN json_valid(x) THEN TRY(list_transform(from_json(x, '[[\"VARCHAR\"]]'), "
     "lambda s: {'kind': s[1], 'tokens': s[2]::BIGINT})) END",

@@ -101,7 +101,7 @@ def write_rejected(con: Con) -> int:
 
 
 def order_records(con: Con) -> None:
-    """The temporary table `ordered`: good records with their dense `request_id` in (time, file) order; drops `staged`.
+    """`ordered`: good records with their dense `request_id` in (time, file) order; a view where they already are.
 
     Raises LogError with the commonest reason when no record is good.
     """
@@ -109,15 +109,17 @@ def order_records(con: Con) -> None:
     back = count(con, f"SELECT count(*) FROM (SELECT ts < lag(ts) OVER () AS back {good}) WHERE back")
     number = "ORDER BY ts, rn, rowid" if back else ""
     con.execute(
-        f"CREATE OR REPLACE TEMP TABLE ordered AS SELECT row_number() OVER ({number}) - 1 AS request_id, "
-        f"coalesce(chain_id, session_id) AS chain, staged.* {good} {'ORDER BY request_id' if back else ''}"
+        f"CREATE OR REPLACE TEMP {'TABLE' if back else 'VIEW'} ordered AS SELECT row_number() OVER ({number}) - 1 AS "
+        f"request_id, coalesce(chain_id, session_id) AS chain, staged.* {good} {'ORDER BY request_id' if back else ''}"
     )
-    con.execute("DROP TABLE staged")
+    if back:
+        con.execute("DROP TABLE staged")
     if not count(con, "SELECT count(*) FROM ordered"):
         worst = con.sql("SELECT reason, count(*), min(line) FROM rejected GROUP BY ALL ORDER BY 2 DESC, 1 LIMIT 1")
         found = [f"all rows were refused, most often because: {reason} (first on line {line})"
                  for reason, _, line in worst.fetchall()]  # fmt: skip
-        raise LogError(f"no request found: {found[0] if found else 'no rows'}; export the log again or map columns with --map")
+        why = found[0] if found else "no rows"
+        raise LogError(f"no request found: {why}; export the log again or map columns with --map")
 
 
 def _beside(con: Con) -> pl.DataFrame:

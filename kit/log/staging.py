@@ -135,9 +135,13 @@ def _excerpt(form: Format) -> str:
     return f"CASE {' '.join(cases)} END" if cases else "NULL"
 
 
-def _naive(form: Format) -> str:
+def _naive(form: Format, source: Reader) -> str:
     """True where a time of this record has no offset (it is then taken as UTC)."""
     times = [item for item in form.fields if item.kind == "time"]
+    kinds = {source.values[item.name][1] for item in times}
+    if kinds & {"TIMESTAMP", "TIMESTAMP_NS", "TIMESTAMP_MS", "TIMESTAMP_S"}:
+        return "true"
+    times = [item for item in times if source.values[item.name][1] == "VARCHAR"]
     return " OR ".join(f"coalesce(is_naive({column('v_' + item.name)}::VARCHAR), false)" for item in times) or "false"
 
 
@@ -161,7 +165,8 @@ def staging_sql(form: Format, source: Reader) -> str:
         f"WHERE NOT coalesce({source.blank}, false)), "
         f"cast_row AS (SELECT *, {casts} FROM valued) "
         f"SELECT rn, filename, damaged IS NOT NULL OR coalesce({form.keep}, false) AS is_request, "
-        f"coalesce(damaged, {_first_reason(form)}) AS reason, {_excerpt(form)} AS excerpt, {_naive(form)} AS naive, "
+        f"coalesce(damaged, {_first_reason(form)}) AS reason, {_excerpt(form)} AS excerpt, {_naive(form, source)} "
+        "AS naive, "
         f"coalesce({_aside(form)}, false) AS aside, "
         f"{selected} FROM cast_row"
     )
