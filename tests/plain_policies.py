@@ -1,7 +1,7 @@
 """Plain statements of the policies of `kit.policies`, written apart from them: dicts, lists, linear searches.
 
 `Hosted` is the plain tier of `tests.reference` asking a *rule* what to evict. A rule sees node ids only: `missing`
-(path nodes not resident, leaf first, before anything is evicted for them), `enter`, `touch`, `leave`, and `victim(leaves)`.
+(path nodes not resident, leaf first, before anything is evicted for them), `enter`, `touch`, `leave`, `victim`.
 """
 
 from __future__ import annotations

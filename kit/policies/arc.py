@@ -3,8 +3,8 @@
 Source: ARC (FAST 2003) as libCacheSim 0.3.5 has it, sizes in tokens. A ghost of the once-list raises the target by
 max(1, again-ghosts / once-ghosts), one of the again-list lowers it likewise; either returns into the again-list. The
 victim is the oldest once-used node while their tokens exceed the target (or equal it and an again-ghost was asked for),
-else the oldest of the others. Nested paths: the first without resident children; a request's ghosts count before it evicts.
-Leaves out: pinning beyond the request itself.
+else the oldest of the others. Nested paths: the first without resident children; a request's ghosts count before it
+evicts. Leaves out: pinning beyond the request itself.
 """
 
 from __future__ import annotations

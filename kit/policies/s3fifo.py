@@ -2,9 +2,9 @@
 
 Source: S3-FIFO (SOSP 2023) as libCacheSim 0.3.5 has it. Victim: the oldest of main while main is over its share or
 small is empty, else the oldest of small. Small's oldest moves to main at `promote_uses` uses or more, else it leaves
-and its key becomes a ghost; main's oldest goes round again while it has uses left (3 at most, one less each round). A ghost
-that returns enters main; so does a newcomer that finds small full before anything was ever evicted. Nested paths: only
-leaves stand in the queues; a block whose last child has gone stands at the old end of its own queue.
+and its key becomes a ghost; main's oldest goes round again while it has uses left (3 at most, one less each round). A
+ghost that returns enters main; so does a newcomer that finds small full before anything was ever evicted. Nested paths:
+only leaves stand in the queues; a block whose last child has gone stands at the old end of its own queue.
 Leaves out: the refusal of what is larger than the small queue (it enters main here).
 """
 

@@ -24,6 +24,7 @@ from kit.prefix import Paths
 from kit.replay import loop
 
 HOOKS = ("enter", "touch", "leave", "cover", "uncover", "victim")
+OPTIONAL = ("unfinished", "readable")
 LOOP = ("remove", "trim", "expire", "match", "count", "make_room", "admit", "regrow", "hit_until", "settle", "bypass",
         "serve", "run")  # fmt: skip
 STATE = ("pool", "own")
@@ -80,9 +81,11 @@ def _bind_all(functions: dict[str, FunctionType], names: dict[str, Any], suffix:
 
 
 def _hooks(policy: Policy, suffix: str, compiler: Callable[[FunctionType], Any]) -> dict[str, Any]:
-    """The six functions the loop calls, bound to the policy."""
+    """The functions the loop calls, bound to the policy."""
     own = _bind_all({k: v for k, v in _functions(policy.module).items() if k not in STATE}, {}, suffix, compiler)
-    order = {"ROOT_FIRST": getattr(policy.module, "ROOT_FIRST", loop.ROOT_FIRST)}
+    order: dict[str, Any] = {"ROOT_FIRST": getattr(policy.module, "ROOT_FIRST", loop.ROOT_FIRST)}
+    for name in OPTIONAL:
+        order[name] = own[name] if name in own else compiler(_rebind(getattr(loop, name), {}, suffix))
     if not policy.ranked:
         return order | {name: own[name] for name in HOOKS}
     heap = {name: function for name, function in _functions(leaf_heap).items() if name not in RANKED or name not in own}
@@ -106,7 +109,7 @@ def _compiled(fingerprint_of: str, policy: Policy) -> Callable[..., None]:
     on_disk = isinstance(policy.module, ModuleType) and getattr(policy.module, "__file__", None) is not None
 
     def inner(function: FunctionType) -> Any:
-        return njit(nogil=True)(function)
+        return njit(nogil=True, inline="always")(function)
 
     suffix = f"{policy.name}_{fingerprint_of}"
     steps = {name: function for name, function in _functions(loop).items() if name in LOOP and name != "run"}

@@ -89,6 +89,17 @@ def requests(paths: Paths, lost: NDArray[np.bool_]) -> Any:
     return rows
 
 
+# A policy may bring its own version of these two (an engine that evicts in batches, or never serves the last token).
+def unfinished(pool: Any, own: Any) -> bool:
+    """Whether the policy goes on evicting although there is room."""
+    return False
+
+
+def readable(pool: Any, own: Any, matched: int, total: int) -> int:
+    """Tokens of a match that count as a hit; the rest is computed again, not stored again (cause: below minimum)."""
+    return matched
+
+
 def remove(t: Any, pool: Any, own: Any, node: int, fate: int) -> None:
     """Take a resident node out of the tier: WAS_EVICTED or HAS_EXPIRED."""
     leave(pool, own, node, fate == WAS_EVICTED)
@@ -189,10 +200,12 @@ def count(t: Any, length: int, at: int, request: int, now: int, visible_us: int)
 def make_room(t: Any, pool: Any, own: Any, most: int, request: int) -> None:
     """Evict until at most `most` tokens are held, never what `request` pins (NOBODY = nothing is pinned). The tail of a
     segment goes first, as many units of it as the shortfall needs."""
-    while t.used[0] > most:
+    while t.used[0] > most or unfinished(pool, own):
         node = victim(pool, own, t.nodes, request)
+        if node < 0:
+            break
         loser = t.nodes[node]
-        units = -(-(t.used[0] - most) // loser.unit_tokens)
+        units = max(-(-(t.used[0] - most) // loser.unit_tokens), 1)
         if units * loser.unit_tokens < loser.held_tokens:
             trim(t, node, units * loser.unit_tokens)
             t.row[EVICTIONS] += units
@@ -292,22 +305,27 @@ def serve(ask: Any, t: Any, pool: Any, own: Any, request: int, capacity: int, vi
     length, at = match(t, end, now, visible_us)
     matched, need, held = count(t, length, at, request, now, visible_us)
     hit = matched
+    again = 0
     if matched > 0 and ask.lost:
         row[LOST] = matched
         hit = 0
     elif matched < minimum_tokens:
         row[BELOW_MINIMUM] += matched
         hit = 0
+    else:
+        hit = readable(pool, own, matched, total)
+        again = matched - hit
+        row[BELOW_MINIMUM] += again
     if held <= capacity:
         if not newcomer and not ROOT_FIRST:
             make_room(t, pool, own, capacity - need, request)
         settle(t, pool, own, length, at, request, now, visible_us, hit > 0, capacity)
         if newcomer:
             make_room(t, pool, own, capacity, np.int64(NOBODY))
-        row[WRITE] = whole - hit
+        row[WRITE] = whole - hit - again
     else:
         bypass(t, pool, own, length, at, request, now, visible_us, hit > 0)
-        row[WRITE] = matched - hit
+        row[WRITE] = matched - hit - again
     row[HITS] = 1 if hit > 0 else 0
     row[HIT] = hit
     row[UNCACHED] = total - hit - row[WRITE]
