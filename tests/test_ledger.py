@@ -117,6 +117,7 @@ def test_no_cell_starts_a_formula(text):
 
 def test_numbers_stay_numbers_and_unknown_is_not_found(tmp_path):
     assert [safe_cell(value) for value in (-1.5, 0, None, "team a", "a=b")] == [-1.5, 0, "not found", "team a", "a=b"]
+    assert safe_cell(0.1 + 0.2) == 0.3
     path = write_csv(tmp_path / "x.csv", [{"=owner": '=HYPERLINK("x")', "n": None}, {"=owner": 'a "b", c', "n": 3}])
     with path.open(encoding="utf-8", newline="") as file:
         assert list(csv.reader(file)) == [["'=owner", "n"], ['\'=HYPERLINK("x")', "not found"], ['a "b", c', "3"]]

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import random
-from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
 
-import duckdb
 import numpy as np
-import polars as pl
 import pytest
 
 from kit import log as logs
@@ -18,46 +14,22 @@ from kit.prefix import load_paths
 from kit.prices import parse_overlay, rate_table
 from kit.providers import rule_for, rule_named
 from kit.replay import Setting, ceiling
+from tests.chain_log import chain_log
 from tests.conftest import shared_data
 
 CLAUDE = rule_for("anthropic", "claude-sonnet-4-6")
 SONNET = parse_overlay(
     {"price": [{"input": 3.0, "read": 0.3, "write_short": 3.75, "write_long": 6.0, "output": 15.0}]}, "sonnet.toml"
 )
-START = datetime(2026, 2, 2, tzinfo=UTC)
 
 
-def chain_log(sessions, **facts):
-    """A log-like object from sessions: lists of (seconds, prompt tokens, trigger); each prompt grows the one before."""
-    turns = sorted((at, s, n, size, who) for s, turns in enumerate(sessions) for n, (at, size, who) in enumerate(turns))
-    nodes, leaves, leaf_of = [], [], {}
-    for node, (_, s, n, size, _) in enumerate(turns):
-        above = leaf_of.get(s)
-        nodes.append((node, above, size - (turns[above][3] if n else 0)))
-        leaf_of[s] = node
-        leaves.append((node, node))
-    rows = [
-        (i, START + timedelta(seconds=at), f"s{s}", f"s{s}", "chat" if s % 2 else "agent", who, size)
-        for i, (at, s, _, size, who) in enumerate(turns)
-    ]
-    con = duckdb.connect()
-    con.execute("SET TimeZone='UTC'")
-    names = ["request_id", "ts", "session_id", "chain_id", "session_type", "trigger", "input_tokens"]
-    schema = dict.fromkeys(names, pl.String) | {
-        "request_id": pl.Int64, "ts": pl.Datetime("us", "UTC"), "input_tokens": pl.Int64,
-    }  # fmt: skip
-    request = pl.DataFrame(rows, schema=schema, orient="row").with_columns(
-        provider=pl.lit("anthropic"), model=pl.lit("claude-sonnet-4-6"), owner=pl.lit(None, pl.String),
-        write_long_tokens=pl.lit(None, pl.Int64), prefix_tokens=pl.col("input_tokens"),
-    )  # fmt: skip
-    node = pl.DataFrame(nodes, schema={"node_id": pl.Int64, "parent_id": pl.Int64, "tokens": pl.Int64}, orient="row")
-    leaf = pl.DataFrame(leaves, schema={"request_id": pl.Int64, "node_id": pl.Int64}, orient="row")
-    for name, frame in (("request", request), ("node", node), ("request_node", leaf)):
-        con.register("frame", frame)
-        con.execute(f"CREATE TABLE {name} AS SELECT * FROM frame")
-        con.unregister("frame")
-    known = {"has_clock": True, "identity": "chain", "block_tokens": None} | facts
-    return SimpleNamespace(con=con, facts=SimpleNamespace(**known))
+def sessions_log(sessions, **facts):
+    """A log from sessions: lists of (seconds, prompt tokens, trigger); each prompt grows the one before."""
+    turns = [
+        {"at": at, "chain": f"s{s}", "input_tokens": size, "trigger": who, "session_type": "chat" if s % 2 else "agent"}
+        for s, own in enumerate(sessions) for at, size, who in own
+    ]  # fmt: skip
+    return chain_log(turns, **facts)
 
 
 def random_sessions(count=120, seed=1):
@@ -76,7 +48,7 @@ def random_sessions(count=120, seed=1):
 
 def test_every_choice_costs_what_a_replay_says():
     """Random sessions: short and long equal an infinite replay with that TTL, to rounding; none is plain input."""
-    log = chain_log(random_sessions())
+    log = sessions_log(random_sessions())
     rates = rate_table(log, SONNET)
     paths = load_paths(log, rate=rates.rate_of_request)
     advice = ttl_advice(log, rates, paths, CLAUDE, minimum_tokens=0)
@@ -88,7 +60,7 @@ def test_every_choice_costs_what_a_replay_says():
 
 def test_the_difference_is_the_exact_form_of_the_gap_rule():
     """C_short - C_long = (w5 - r) A - (w1 - w5)(B + new): A = tokens back within an hour, B = later."""
-    log = chain_log(random_sessions(seed=2))
+    log = sessions_log(random_sessions(seed=2))
     advice = ttl_advice(log, rate_table(log, SONNET), None, CLAUDE, minimum_tokens=0)
     tokens = advice["groups"][0]["tokens"]
     exact = (3.75 - 0.3) * tokens["within_long"] - (6.0 - 3.75) * (tokens["later"] + tokens["new"])
@@ -106,7 +78,7 @@ def test_gaps_keep_alive_and_dead_writes_by_hand():
     dead at short: the first 10,000 were read at 100 s, the 2,000 lapsed, the 15,000 written at 1,000 s are never read:
     17,000 of 27,000 written; at long only the last 3,000 of 15,000 written.
     """
-    log = chain_log([[(0, 10_000, "person"), (100, 12_000, "tool"), (1_000, 15_000, "person")]])
+    log = sessions_log([[(0, 10_000, "person"), (100, 12_000, "tool"), (1_000, 15_000, "person")]])
     advice = ttl_advice(log, rate_table(log, SONNET), None, CLAUDE, minimum_tokens=0)
     costs = {name: round(money * 1e6, 6) for name, money in advice["costs"].items()}
     assert costs == {"none": 111_000, "short": 104_250, "long": 96_600, "keep_alive": 79_050}
@@ -134,7 +106,7 @@ def test_groups_say_which_requests_want_which_retention():
             at += 1_800 if n % 4 == 3 else 10
             size += 500
         turns.append(own)
-    log = chain_log(turns)
+    log = sessions_log(turns)
     advice = ttl_advice(log, rate_table(log, SONNET), None, CLAUDE, minimum_tokens=0)
     choices = {(g["dimension"], g["group"]): g["choice"] for g in advice["groups"]}
     assert choices[("trigger", "person")] == "long" and choices[("trigger", "tool")] == "short"
@@ -147,7 +119,7 @@ def test_groups_say_which_requests_want_which_retention():
 
 
 def test_the_sentence_names_the_choice_its_money_and_its_interval():
-    log = chain_log(random_sessions())
+    log = sessions_log(random_sessions())
     advice = ttl_advice(log, rate_table(log, SONNET), None, CLAUDE, minimum_tokens=0)
     assert advice["choice"] == "long"
     saving = advice["saving"]
@@ -161,14 +133,14 @@ def test_the_sentence_names_the_choice_its_money_and_its_interval():
 
 def test_two_choices_that_cost_the_same_are_too_close_to_call():
     """Single requests, nothing ever comes back, free writes: none and short cost the same."""
-    log = chain_log([[(s * 10.0, 5_000, "person")] for s in range(50)])
+    log = sessions_log([[(s * 10.0, 5_000, "person")] for s in range(50)])
     free = parse_overlay({"price": [{"input": 3.0, "read": 0.3, "write_short": 3.0}]}, "free.toml")
     advice = ttl_advice(log, rate_table(log, free), None, CLAUDE, minimum_tokens=0)
     assert advice["choice"] == "too close to call" and "Too close to call" in advice["sentence"]
 
 
 def test_a_prefix_under_the_minimum_is_never_cached():
-    log = chain_log([[(0, 4_000, "person"), (10, 5_000, "tool"), (20, 6_000, "tool")]])
+    log = sessions_log([[(0, 4_000, "person"), (10, 5_000, "tool"), (20, 6_000, "tool")]])
     advice = ttl_advice(log, rate_table(log, SONNET), None, CLAUDE, minimum_tokens=4_500)
     assert advice["groups"][0]["tokens"] == {"within_short": 5_000, "within_long": 0, "later": 0, "new": 6_000}
 
@@ -183,13 +155,13 @@ def test_a_prefix_under_the_minimum_is_never_cached():
     ],
 )
 def test_what_cannot_be_told_is_said(facts, rule, overlay, says):
-    log = chain_log([[(0, 5_000, "person")]], **facts)
+    log = sessions_log([[(0, 5_000, "person")]], **facts)
     advice = ttl_advice(log, rate_table(log, overlay), None, rule)
     assert advice["choice"] is None and says in advice["sentence"]
 
 
 def test_without_prices_there_is_no_advice_in_money():
-    log = chain_log([[(0, 5_000, "person")]])
+    log = sessions_log([[(0, 5_000, "person")]])
     assert "No price is found" in ttl_advice(log, None, None, CLAUDE)["sentence"]
 
 
@@ -209,3 +181,24 @@ def test_mooncake_at_sonnet_prices():
     assert round(advice["dead_writes"]["short"]["share"], 3) == 0.805
     assert round(advice["dead_writes"]["long"]["share"], 3) == 0.742
     assert advice["choice"] == "short"
+
+
+def test_a_long_price_that_no_list_has_is_derived_from_the_rule_and_said():
+    """GPT-5.6 lists no 12 hour write: 2.5 x input of 4.00 = 10.00 per million, from the rule."""
+    log = sessions_log(random_sessions(20))
+    log.con.execute("UPDATE request SET provider = 'openai', model = 'gpt-5.6-sol', ts = ts + INTERVAL 300 DAY")
+    advice = ttl_advice(log, rate_table(log), None, rule_for("openai", "gpt-5.6-sol"), minimum_tokens=0)
+    tokens = advice["groups"][0]["tokens"]
+    read = tokens["within_short"] + tokens["within_long"]
+    assert advice["costs"]["long"] * 1e6 == pytest.approx(0.4 * read + 10.0 * (tokens["later"] + tokens["new"]))
+    assert any("2.5 x input is the provider's rule" in text for text in advice["assumptions"])
+
+
+def test_the_sentence_says_what_the_log_does_already():
+    log = sessions_log(random_sessions())
+    log.con.execute("UPDATE request SET write_long_tokens = 3 * input_tokens, write_tokens = input_tokens")
+    advice = ttl_advice(log, rate_table(log, SONNET), None, CLAUDE, minimum_tokens=0)
+    assert advice["long_share_of_writes"] == 0.75
+    assert advice["sentence"].endswith(
+        "less than the short retention (5m). 75% of its reported writes have it already."
+    )

@@ -13,9 +13,12 @@ FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
 
 
 def safe_cell(value: Any) -> Any:
-    """A value as a spreadsheet may hold it: text that could start a formula gets a leading apostrophe."""
+    """A value as a spreadsheet may hold it: text that could start a formula gets a leading apostrophe, a fraction keeps
+    twelve significant digits."""
     if value is None:
         return NOT_FOUND
+    if isinstance(value, float):
+        return float(f"{value:.12g}")
     if isinstance(value, str) and value.lstrip(" ").startswith(FORMULA_STARTS):
         return f"'{value}"
     return value

@@ -67,14 +67,17 @@ def ttl_advice(
     paths = paths or load_paths(log, block_tokens=log.facts.block_tokens or rule.block_tokens)
     minimum = facts["minimum_tokens"] if minimum_tokens is None else minimum_tokens
     touches = read_touches(paths, chain_codes(log.con), short.seconds, long_seconds, minimum)
-    prices = _prices(rates, has_long=long_seconds > short.seconds)
+    has_long = long is not None and long_seconds > short.seconds
+    prices, derived = _prices(rates, long.write_multiplier if long is not None and has_long else None, has_long)
+    used = _long_share(log)
     costs = _Costs(touches, prices, short.seconds, paths, replicates, seed)
     everything = costs.group("all", "all", np.ones(paths.requests, np.bool_))
     groups = [everything, *_groups(log, costs), *costs.segments()]
     return {
         "choice": everything["choice"],
-        "sentence": _sentence(everything, rates.currency, short.name, long.name if long else None),
-        "ttl_seconds": {"short": short.seconds, "long": long_seconds if long_seconds > short.seconds else None},
+        "sentence": _sentence(everything, rates.currency, short.name, long.name if long else None, used),
+        "ttl_seconds": {"short": short.seconds, "long": long_seconds if has_long else None},
+        "long_share_of_writes": used,
         "currency": rates.currency,
         "costs": everything["costs"],
         "saving": everything["saving"],
@@ -87,6 +90,7 @@ def ttl_advice(
             "a gap counts from the start of one request to the start of the next",
             "a group holds the requests that come back; what they find was written one request earlier",
             f"keep-alive has to be {KEEP_ALIVE_MARGIN:.0%} cheaper than the best other choice, as it spends rate limit",
+            *derived,
         ],
     }
 
@@ -104,16 +108,28 @@ def _cannot_tell(log: Any, rule: Rule, rates: Rates | None) -> str | None:
     return None
 
 
-def _prices(rates: Rates, has_long: bool) -> _Prices:
+def _long_share(log: Any) -> float | None:
+    """Share of the reported written tokens that have the long retention; None where the log does not tell."""
+    query = "SELECT sum(write_long_tokens)::BIGINT, sum(write_tokens)::BIGINT FROM request"
+    long, short = log.con.sql(query).fetchall()[0]
+    return long / (long + short) if long is not None and short is not None and long + short else None
+
+
+def _prices(rates: Rates, long_multiplier: float | None, has_long: bool) -> tuple[_Prices, list[str]]:
+    """Prices per request, and a statement where the long write's is derived from the rule because the list has none."""
+
     def column(name: str) -> Floats:
         by_rate = [getattr(rate, name) for rate in rates.rows]
         listed = np.array([np.nan if price is None else price for price in by_rate], np.float64) / PER_MILLION
         return listed[rates.rate_of_request]
 
-    long = column("write_long")
-    return _Prices(
-        column("input"), column("read"), column("write_short"), long if has_long else np.full_like(long, np.nan)
-    )
+    plain = column("input")
+    long = column("write_long") if has_long else np.full(plain.size, np.nan)
+    missing, derived = np.isnan(long) & np.isfinite(plain), []
+    if has_long and long_multiplier is not None and missing.any():
+        long = np.where(missing, plain * long_multiplier, long)
+        derived = [f"derived: no long-write price is listed, {long_multiplier:g} x input is the provider's rule"]
+    return _Prices(plain, column("read"), column("write_short"), long), derived
 
 
 class _Costs:
@@ -277,12 +293,14 @@ def _break_even(rates: Rates) -> list[dict[str, Any]]:
     return rows
 
 
-def _sentence(group: dict[str, Any], currency: str, short_name: str, long_name: str | None) -> str:
-    """The verdict in words, computed from the group's own figures."""
+def _sentence(group: dict[str, Any], currency: str, short_name: str, long_name: str | None, used: float | None) -> str:
+    """The verdict in words, computed from the group's own figures; `used` is the long share of reported writes."""
     names = {**NAMES, "short": f"the short retention ({short_name})", "long": f"the long retention ({long_name})"}
     best, second, saving = group["cheapest"], group["next_best"], group["saving"]
     if group["choice"] == TOO_CLOSE:
         return f"Too close to call: {names[best]} and {names[second]} cost about the same on this log."
     ends = f"{currency} {saving['value']:,.2f} (95 % interval {saving['low']:,.2f} to {saving['high']:,.2f})"
     verb = "Do without a cache" if best == "none" else f"Use {names[best]}"
-    return f"{verb}: on this log it costs {ends} less than {names[second]}."
+    share = {"short": None if used is None else 1 - used, "long": used}.get(best)
+    practice = f" {share:.0%} of its reported writes have it already." if share is not None else ""
+    return f"{verb}: on this log it costs {ends} less than {names[second]}.{practice}"
