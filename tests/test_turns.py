@@ -226,8 +226,10 @@ def test_sessions_below_five_gaps_get_no_row_and_below_eight_none_alone() -> Non
     assert frame["gaps"].to_list() == [5, 6, 8, 20]
     assert frame["mu_alone"].is_null().to_list() == [True, True, False, False]
     assert frame["session_type"].to_list() == ["chat"] * 4
-    summary = turns.session_summary(frame)[0]
-    assert (summary["fitted_sessions"], summary["stand_alone_sessions"]) == (4, 2)
+    summary = turns.session_summary(frame)
+    assert (summary["types"][0]["fitted_sessions"], summary["types"][0]["stand_alone_sessions"]) == (4, 2)
+    assert [row["rank"] for row in summary["sessions"]] == [1, 2, 3, 4]
+    assert [row["mu"] for row in summary["sessions"]] == sorted(frame["mu"])
 
 
 def test_ttl_outlook_by_hand() -> None:

@@ -25,6 +25,7 @@ class Measures:
     every_scan_hour: list[dict[str, Any]]
     gaps: dict[str, Any]
     inter_turn: list[dict[str, Any]]
+    turns: dict[str, Any]
     second_session_type_share: float | None
     multi_turn_share: float | None
 
@@ -34,23 +35,23 @@ def measure(log: Log, scene: Scene, parameters: Parameters, progress: Callable[[
     progress("reuse")
     trace = reuse.read_trace(log)
     limit = parameters.thresholds.get("scan_token_share", THRESHOLDS["scan_token_share"])
-    scans = reuse.scans(trace, threshold=0.0)
-    every = scans["hours"]
-    scans = {**scans, "threshold": limit, "hours": [hour for hour in every if hour["share"] >= limit]}
-    cut = parameters.key_cut
-    found = dict(
-        concentration=reuse.concentration(trace, parameters.top_fraction, cut),
-        rotation=reuse.rotation(trace, parameters.top_fraction, cut),
-        value_rank=reuse.value_rank(trace, cut),
-        token_types=reuse.token_types(trace),
+    found = reuse.diagnose(
+        trace, parameters.top_fraction, parameters.key_cut, scene.neutral.ttl_seconds, scene.actual, scan_threshold=0.0
+    )
+    every = found["scans"]["hours"]
+    scans = {**found["scans"], "threshold": limit, "hours": [hour for hour in every if hour["share"] >= limit]}
+    progress("turns")
+    turned = turns.diagnose(log, seed=parameters.seed)
+    return Measures(
+        concentration=found["concentration"],
+        rotation=found["rotation"],
+        value_rank=found["value_rank"],
+        token_types=found["token_types"],
         scans=scans,
         every_scan_hour=every,
-        gaps=reuse.reuse_gaps(trace, scene.neutral.ttl_seconds),
-    )
-    progress("turns")
-    return Measures(
-        **found,
-        inter_turn=turns.inter_turn(log),
+        gaps=found["reuse_gaps"],
+        inter_turn=turned.pop("inter_turn"),
+        turns=turned,
         second_session_type_share=_second_type(log),
         multi_turn_share=_multi_turn(log),
     )

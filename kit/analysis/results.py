@@ -40,6 +40,7 @@ def compose(made: Parts, decision: Decision) -> dict[str, Any]:
         "scans": made.measures.scans,
         "reuse_gaps": made.measures.gaps,
         "inter_turn": made.measures.inter_turn,
+        "turns": made.measures.turns,
         "bounds": _bounds(made),
         "lru_curve": _curve(made),
         "policies": [_policy(name) for name in made.parameters.policy_names],

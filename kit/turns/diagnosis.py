@@ -19,10 +19,13 @@ SESSION_CLOCK = (
 )
 
 
-def curves(log: Any, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Quantile pairs (``qq``) and ``survival`` (seen and fitted) of every fitted start-to-start row."""
+def curves(log: Any, rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Of every fitted start-to-start row of `inter_turn`: quantile pairs (``qq``), and ``survival``, seen and fitted.
+
+    Flat rows that carry their session_type and trigger.
+    """
     gaps = read_gaps(log)
-    found = []
+    found: dict[str, list[dict[str, Any]]] = {"qq": [], "survival": []}
     for row in rows:
         if row["clock"] != CLOCKS[0] or row["mu"] is None:
             continue
@@ -30,13 +33,10 @@ def curves(log: Any, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         mine = group.of_kind(row["trigger"])
         times, come = incidence(group.seconds, mine, group.open_seconds)
         share = row["continues"] or float(come[-1])
-        found.append(
-            {
-                **{name: row[name] for name in ("session_type", "trigger", "clock")},
-                "qq": qq(group.seconds[mine], row["mu"], row["sigma"]),
-                "survival": survival(times, come, share, row["mu"], row["sigma"]),
-            }
-        )
+        named = {"session_type": row["session_type"], "trigger": row["trigger"]}
+        found["qq"] += [{**named, **pair} for pair in qq(group.seconds[mine], row["mu"], row["sigma"])]
+        seen = survival(times, come, share, row["mu"], row["sigma"])
+        found["survival"] += [{**named, **point} for point in seen]
     return found
 
 
@@ -57,7 +57,7 @@ def _counted(gaps: Gaps) -> dict[str, Any]:
 
 
 def diagnose(log: Any, replicates: int = 200, seed: int = 1, zone: str = "UTC") -> dict[str, Any]:
-    """All figures of this package: inter_turn, counts, curves, per_session, ttl_outlook, drift; plain dicts and lists.
+    """All figures of this package: inter_turn, counts, qq, survival, per_session, ttl_outlook and drift; plain.
 
     ``drift`` is empty on a log without a common clock, everything is empty on one without sessions (``cannot_tell``).
     """
@@ -70,7 +70,7 @@ def diagnose(log: Any, replicates: int = 200, seed: int = 1, zone: str = "UTC") 
         "inter_turn": rows,
         "counts": _counted(gaps),
         "session_type_rule": TYPE_RULE,
-        "curves": curves(gaps, rows),
+        **curves(gaps, rows),
         "per_session": session_summary(per_session(gaps)),
         "ttl_outlook": ttl_outlook(gaps, seed=seed),
         "drift": drift(gaps, seed=seed) if gaps.has_clock else [],

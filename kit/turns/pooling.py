@@ -150,6 +150,10 @@ def per_session(log: Any, trigger: str = "all", clock: str = "start_to_start", l
     return pl.concat(frames) if frames else pl.DataFrame(schema=EMPTY)
 
 
+SHOWN = (
+    *("session_type", "rank", "gaps", "mu_alone", "mu", "mu_low", "mu_high", "sigma_alone", "sigma"),
+    *("mu_shrinkage", "sigma_shrinkage"),
+)
 EMPTY = {
     **{"session_id": pl.String, "session_type": pl.String, "gaps": pl.Int64},
     **dict.fromkeys(("mu_alone", "sigma_alone", "mu", "mu_low", "mu_high", "sigma", "median_seconds"), pl.Float64),
@@ -157,18 +161,19 @@ EMPTY = {
 }
 
 
-def session_summary(frame: pl.DataFrame, shown: int = 60) -> list[dict[str, Any]]:
-    """Per session type: sessions fitted, the type's mu, sigma and spread between sessions, mean shrinkage, and rows.
+def session_summary(frame: pl.DataFrame, shown: int = 60) -> dict[str, list[dict[str, Any]]]:
+    """``types``: per session type the sessions fitted, its mu, sigma and spread between sessions, and mean shrinkage.
 
-    ``sessions`` holds at most ``shown`` sessions evenly spread over the sorted pooled mu, with aliases by rank (the
-    log's own session names are not printed).
+    ``sessions``: of each type at most ``shown`` sessions evenly spread over the sorted pooled mu, named by their
+    ``rank`` in it (the log's own session names are not printed).
     """
-    found = []
+    types: list[dict[str, Any]] = []
+    sessions: list[dict[str, Any]] = []
     for (kind,), part in frame.group_by(["session_type"], maintain_order=True):
         part = part.sort("mu", "session_id").with_row_index("rank", offset=1)
         picked = np.unique(np.linspace(0, part.height - 1, min(shown, part.height)).round().astype(np.int64))
-        columns = ("rank", "gaps", "mu_alone", "mu", "mu_low", "mu_high", "sigma", "mu_shrinkage")
-        found.append(
+        sessions += part[picked].select(SHOWN).to_dicts()
+        types.append(
             {
                 "session_type": kind,
                 "fitted_sessions": part.height,
@@ -176,7 +181,6 @@ def session_summary(frame: pl.DataFrame, shown: int = 60) -> list[dict[str, Any]
                 **{name: part[name][0] for name in ("type_mu", "type_between", "type_sigma")},
                 "mean_mu_shrinkage": float(part["mu_shrinkage"].to_numpy().mean()),
                 "mean_sigma_shrinkage": float(part["sigma_shrinkage"].to_numpy().mean()),
-                "sessions": part[picked].select(columns).to_dicts(),
             }
         )
-    return found
+    return {"types": types, "sessions": sessions}
