@@ -202,3 +202,16 @@ def test_the_sentence_says_what_the_log_does_already():
     assert advice["sentence"].endswith(
         "less than the short retention (5m). 75% of its reported writes have it already."
     )
+
+
+def test_many_owners_are_the_twenty_largest_groups_and_the_rest_pooled():
+    """30 owners, one session each: 19 of their own and one line for the other 11; tokens and requests add up."""
+    log = sessions_log(random_sessions(30))
+    log.con.execute("UPDATE request SET owner = session_id")
+    advice = ttl_advice(log, rate_table(log, SONNET), None, CLAUDE, minimum_tokens=0, replicates=50)
+    owners = [g for g in advice["groups"] if g["dimension"] == "owner"]
+    assert len(owners) == 20 and owners[-1]["group"] == "all others"
+    whole = advice["groups"][0]
+    assert sum(g["requests"] for g in owners) == whole["requests"]
+    for choice in ("none", "short", "long"):
+        assert sum(g["costs"][choice] for g in owners) == pytest.approx(whole["costs"][choice], rel=1e-9)

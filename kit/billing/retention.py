@@ -8,7 +8,6 @@ Whose return it waits for is not known when it is sent, so it is not asked per t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,28 +15,20 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kit.billing.arithmetic import break_even_reads, most_pings
-from kit.billing.touches import LATER, NEW, OWN, SHARED, WITHIN_LONG, WITHIN_SHORT, Touches, chain_codes, read_touches
-from kit.intervals import Interval, paired_ratio
+from kit.billing.choices import KEEP_ALIVE_MARGIN, TOO_CLOSE, Choices, Grouping, Prices
+from kit.billing.touches import Touches, chain_codes, read_touches
+from kit.numbers import NOT_FOUND
 from kit.prefix import Paths, load_paths
 from kit.prices import Rates
 from kit.providers import Rule, default_setting_facts
 
 PER_MILLION = 1e6
-KEEP_ALIVE_MARGIN = 0.05
 DIMENSIONS = ("session_type", "trigger", "owner", "model")
 NAMES = {"short": "the short retention", "long": "the long retention", "keep_alive": "keep-alive", "none": "no cache"}
-TOO_CLOSE = "too close to call"
+OTHERS = "all others"
+MOST_GROUPS = 20
+MOST_PINGS = 60
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class _Prices:
-    """Per request, in money per token: plain input, read, short and long write; NaN = not found."""
-
-    plain: Floats
-    read: Floats
-    short: Floats
-    long: Floats
 
 
 def ttl_advice(
@@ -70,9 +61,9 @@ def ttl_advice(
     has_long = long is not None and long_seconds > short.seconds
     prices, derived = _prices(rates, long.write_multiplier if long is not None and has_long else None, has_long)
     used = _long_share(log)
-    costs = _Costs(touches, prices, short.seconds, paths, replicates, seed)
-    everything = costs.group("all", "all", np.ones(paths.requests, np.bool_))
-    groups = [everything, *_groups(log, costs), *costs.segments()]
+    choices = Choices(touches, prices, short.seconds, paths, _most_pings(rates), replicates, seed)
+    groups = [*choices.groups(_groupings(log, paths.requests)), *choices.segments()]
+    everything = groups[0]
     return {
         "choice": everything["choice"],
         "sentence": _sentence(everything, rates.currency, short.name, long.name if long else None, used),
@@ -82,7 +73,7 @@ def ttl_advice(
         "costs": everything["costs"],
         "saving": everything["saving"],
         "groups": groups,
-        "dead_writes": costs.dead_writes(),
+        "dead_writes": choices.dead_writes(),
         "first_read": _first_read(touches, short.seconds, long_seconds),
         "break_even_reads": _break_even(rates),
         "assumptions": [
@@ -115,7 +106,7 @@ def _long_share(log: Any) -> float | None:
     return long / (long + short) if long is not None and short is not None and long + short else None
 
 
-def _prices(rates: Rates, long_multiplier: float | None, has_long: bool) -> tuple[_Prices, list[str]]:
+def _prices(rates: Rates, long_multiplier: float | None, has_long: bool) -> tuple[Prices, list[str]]:
     """Prices per request, and a statement where the long write's is derived from the rule because the list has none."""
 
     def column(name: str) -> Floats:
@@ -129,135 +120,30 @@ def _prices(rates: Rates, long_multiplier: float | None, has_long: bool) -> tupl
     if has_long and long_multiplier is not None and missing.any():
         long = np.where(missing, plain * long_multiplier, long)
         derived = [f"derived: no long-write price is listed, {long_multiplier:g} x input is the provider's rule"]
-    return _Prices(plain, column("read"), column("write_short"), long), derived
+    return Prices(plain, column("read"), column("write_short"), long), derived
 
 
-class _Costs:
-    """Money per request of every choice, and its sums over any group of requests."""
-
-    def __init__(
-        self, touches: Touches, prices: _Prices, short_seconds: float, paths: Paths, replicates: int, seed: int
-    ) -> None:
-        self.touches, self.prices = touches, prices
-        self.block, self.n_blocks, self.basis = paths.block, paths.n_blocks, paths.block_basis
-        self.replicates, self.seed, self.short_us = replicates, seed, round(short_seconds * 1e6)
-        self.priced = np.isfinite(prices.plain) & np.isfinite(prices.read) & np.isfinite(prices.short)
-        self.rest = touches.rest_tokens * prices.plain
-        whole = touches.tokens.sum(axis=1)
-        self.by_choice = {name: self.rest + money for name, money in self._of(whole).items()}
-
-    def _of(self, tokens: NDArray[np.int64]) -> dict[str, Floats]:
-        """Money per request for token counts [requests, 4] under each plain choice; long only where it has a price."""
-        p, hit = self.prices, tokens[:, WITHIN_SHORT]
-        mid, lost = tokens[:, WITHIN_LONG], tokens[:, LATER] + tokens[:, NEW]
-        found = {
-            "none": (hit + mid + lost) * p.plain,
-            "short": hit * p.read + (mid + lost) * p.short,
-        }
-        if np.isfinite(p.long[self.priced]).all() and self.priced.any():
-            found["long"] = (hit + mid) * p.read + lost * p.long
-        return found
-
-    def _pinged(self, pings: int) -> Floats:
-        """Money per request when up to `pings` keep-alive reads follow the chain's previous request."""
-        t, p = self.touches, self.prices
-        back = t.before >= 0
-        earlier = np.maximum(t.before, 0)
-        sent = np.where(back, np.minimum(pings, np.maximum(-(-t.gap_us // self.short_us) - 1, 0)), 0)
-        saved = np.where(t.gap_us <= (pings + 1) * self.short_us, t.kept, 0) * (p.short - p.read)
-        wasted = np.where(t.last, pings * t.path_tokens * p.read, 0.0)
-        return self.by_choice["short"] - saved + sent * t.path_tokens[earlier] * p.read[earlier] + wasted
-
-    def group(self, dimension: str, name: str, member: NDArray[np.bool_]) -> dict[str, Any]:
-        """One group of requests: tokens by gap, cost of every choice, and which is cheapest."""
-        member = member & self.priced
-        columns = {choice: np.where(member, money, 0.0) for choice, money in self.by_choice.items()}
-        pings = None
-        if dimension != "trigger":
-            pings, columns["keep_alive"] = self._best_pings(member)
-        found = self._verdict(columns, member)
-        tokens = self.touches.tokens[member].sum(axis=(0, 1))
-        return {**self._head(dimension, name, member, tokens), **found, "pings": pings}
-
-    def segments(self) -> list[dict[str, Any]]:
-        """Prefixes that several chains share, and those of one chain alone, each with its own cheapest choice."""
-        rows = []
-        for name, segment in (("shared", SHARED), ("own", OWN)):
-            tokens = self.touches.tokens[:, segment]
-            if not tokens.any():
-                continue
-            columns = {choice: np.where(self.priced, money, 0.0) for choice, money in self._of(tokens).items()}
-            head = self._head("segment", name, self.priced, tokens[self.priced].sum(axis=0))
-            rows.append({**head, **self._verdict(columns, self.priced), "pings": None})
-        return rows
-
-    def _head(self, dimension: str, name: str, member: NDArray[np.bool_], tokens: Any) -> dict[str, Any]:
-        classes = ("within_short", "within_long", "later", "new")
-        counts = {label: int(count) for label, count in zip(classes, tokens, strict=True)}
-        return {"dimension": dimension, "group": name, "requests": int(member.sum()), "tokens": counts}
-
-    def _best_pings(self, member: NDArray[np.bool_]) -> tuple[int, Floats]:
-        """The cheapest whole number of keep-alive reads, at least one, up to where a read costs the write it saves."""
-        ratio = [(s, r) for s, r in zip(self.prices.short[member], self.prices.read[member], strict=True) if r > 0][:1]
-        most = min(most_pings(*ratio[0]), 60) if ratio else 1
-        trials = [np.where(member, self._pinged(pings), 0.0) for pings in range(1, max(most, 1) + 1)]
-        best = int(np.argmin([trial.sum() for trial in trials]))
-        return best + 1, trials[best]
-
-    def _verdict(self, columns: dict[str, Floats], member: NDArray[np.bool_]) -> dict[str, Any]:
-        """Costs, the cheapest choice, the next one, and what choosing saves against it with its interval."""
-        costs = {choice: float(money.sum()) for choice, money in columns.items()}
-        plain = {choice: cost for choice, cost in costs.items() if choice != "keep_alive"}
-        best = min(plain, key=plain.__getitem__)
-        if costs.get("keep_alive", np.inf) < plain[best] * (1 - KEEP_ALIVE_MARGIN):
-            best = "keep_alive"
-        others = {choice: cost for choice, cost in plain.items() if choice != best}
-        second = min(others, key=others.__getitem__)
-        saving = self._difference(columns[second], columns[best], member)
-        sure = saving is not None and saving.low > 0
-        return {
-            "costs": costs,
-            "choice": best if sure else TOO_CLOSE,
-            "cheapest": best,
-            "next_best": second,
-            "saving": saving.as_dict() if saving else None,
-        }
-
-    def _difference(self, dearer: Floats, cheaper: Floats, member: NDArray[np.bool_]) -> Interval | None:
-        requests = self._blocks(member.astype(np.float64))
-        a, b = self._blocks(dearer), self._blocks(cheaper)
-        told = paired_ratio(a, requests, b, requests, self.replicates, self.seed, basis=self.basis)
-        return told.scaled(float(member.sum())) if told else None
-
-    def _blocks(self, column: Floats) -> Floats:
-        return np.bincount(self.block, weights=column, minlength=self.n_blocks).astype(np.float64)
-
-    def dead_writes(self) -> dict[str, dict[str, Any]]:
-        """Per retention: tokens written and never read within it, their share of all written, and their money."""
-        rows: dict[str, dict[str, Any]] = {}
-        whole = self.touches.tokens.sum(axis=1)
-        for column, (name, price) in enumerate((("short", self.prices.short), ("long", self.prices.long))):
-            written = whole[:, [WITHIN_LONG, LATER, NEW] if name == "short" else [LATER, NEW]].sum()
-            dead = self.touches.dead[:, column]
-            known = np.isfinite(price)
-            rows[name] = {
-                "tokens": int(dead.sum()),
-                "share": float(dead.sum() / written) if written else None,
-                "cost": float((dead[known] * price[known]).sum()) if known.any() else None,
-            }
-        return rows
+def _most_pings(rates: Rates) -> int:
+    """Whole keep-alive reads that may still cost less than the write they save, over all prices of the log."""
+    pairs = [(rate.write_short, rate.read) for rate in rates.rows if rate.write_short is not None and rate.read]
+    return max([1, *(min(most_pings(write, read), MOST_PINGS) for write, read in pairs if read)])
 
 
-def _groups(log: Any, costs: _Costs) -> list[dict[str, Any]]:
-    """Every value of every dimension that has at least two, largest first; a null is written as "not found"."""
+def _groupings(log: Any, requests: int) -> list[Grouping]:
+    """Everything as one group, then every dimension with at least two values: the largest, the rest pooled."""
     frame = pl.DataFrame(log.con.sql(f"SELECT {', '.join(DIMENSIONS)} FROM request ORDER BY request_id"))
-    rows = []
+    groupings = [Grouping("all", ["all"], np.zeros(requests, np.int64))]
     for dimension in DIMENSIONS:
-        column = frame[dimension].fill_null("not found")
+        column = frame[dimension].fill_null(NOT_FOUND)
         counted = column.value_counts(sort=False).sort(["count", dimension], descending=[True, False])
-        if counted.height > 1:
-            rows += [costs.group(dimension, name, (column == name).to_numpy()) for name in counted[dimension].to_list()]
-    return rows
+        if counted.height < 2:
+            continue
+        names = counted[dimension].to_list()
+        kept = names if len(names) <= MOST_GROUPS else [*names[: MOST_GROUPS - 1], OTHERS]
+        code_of = {name: min(at, len(kept) - 1) for at, name in enumerate(names)}
+        codes = column.replace_strict(code_of, return_dtype=pl.Int64).to_numpy()
+        groupings.append(Grouping(dimension, kept, codes, keep_alive=dimension != "trigger"))
+    return groupings
 
 
 def _first_read(touches: Touches, short_seconds: float, long_seconds: float) -> dict[str, Any]:
