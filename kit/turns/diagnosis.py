@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from kit.turns.drift import drift
-from kit.turns.gaps import CLOCKS, TRIGGERS, TYPE_RULE, Gaps, batch, read_gaps
-from kit.turns.goodness import incidence, qq, survival
+from kit.turns.gaps import CLOCKS, TRIGGERS, TYPE_RULE, Gaps, batch, read_gaps, tick
+from kit.turns.goodness import incidence_of, qq, survival
 from kit.turns.outlook import ttl_outlook
 from kit.turns.pooling import per_session, session_summary
 from kit.turns.summary import inter_turn
@@ -31,7 +31,7 @@ def curves(log: Any, rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any
             continue
         group = batch(gaps, row["session_type"])
         mine = group.of_kind(row["trigger"])
-        times, come = incidence(group.seconds, mine, group.open_seconds)
+        times, come = incidence_of(group, row["trigger"])
         share = row["continues"] or float(come[-1])
         named = {"session_type": row["session_type"], "trigger": row["trigger"]}
         found["qq"] += [{**named, **pair} for pair in qq(group.seconds[mine], row["mu"], row["sigma"])]
@@ -41,13 +41,14 @@ def curves(log: Any, rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any
 
 
 def _counted(gaps: Gaps) -> dict[str, Any]:
-    """Gaps, zeros and negative ones on each clock, by trigger and in all: nothing is dropped unseen."""
+    """Gaps, zeros and negative ones on each clock, by trigger and in all, and the clock's step."""
     found = {}
     for clock in CLOCKS:
         seconds = gaps.seconds[clock]
         known = ~np.isnan(seconds)
         found[clock] = {
             "gaps": int(known.sum()),
+            "tick_seconds": tick(seconds),
             "positive": int((seconds > 0).sum()),
             "zeros": int((seconds == 0).sum()),
             "negative": int((seconds < 0).sum()),

@@ -18,6 +18,7 @@ Mask = NDArray[np.bool_]
 
 CLOCKS = ("start_to_start", "end_to_start")
 NO_TIMES = "none"
+TICK_GAPS = 10_000
 TRIGGERS = ("person", "tool", "other")
 TYPE_RULE = "sessions without a type: agent where a tool result triggered a turn, single with one request, else chat"
 
@@ -71,7 +72,8 @@ class Batch:
 
     Gaps rise. Per gap ``seconds``, ``kind`` (trigger code), ``session``, ``day``, ``tokens`` (prefix at stake: what the
     turn could read of the turn before it). Per open turn ``open_seconds`` (how long it was watched), ``open_session``.
-    Gaps of 0 and below are only counted, per kind, in ``zeros`` and ``negative``.
+    Per gap of 0: ``zero_kind``, ``zero_session``; its true length is below the clock's step ``tick_seconds``. Negative
+    gaps (answers that overlap, clocks set back) are only counted, per kind.
     """
 
     session_type: str
@@ -83,12 +85,18 @@ class Batch:
     tokens: NDArray[np.int64]
     open_seconds: Floats
     open_session: Codes
-    zeros: NDArray[np.int64]
+    zero_kind: Codes
+    zero_session: Codes
+    tick_seconds: float
     negative: NDArray[np.int64]
 
     def of_kind(self, trigger: str) -> Mask:
         """Mask of the gaps that this trigger ended (all of them for ``all``)."""
         return np.ones(len(self.seconds), dtype=bool) if trigger == "all" else self.kind == TRIGGERS.index(trigger)
+
+    def zeros(self, trigger: str) -> int:
+        """Gaps of 0 that this trigger ended (all of them for ``all``)."""
+        return len(self.zero_kind) if trigger == "all" else int((self.zero_kind == TRIGGERS.index(trigger)).sum())
 
     def only(self, trigger: str) -> Batch:
         """The batch with the gaps of one trigger alone (``all``: as it is)."""
@@ -157,6 +165,7 @@ def _sorted_batch(gaps: Gaps, session_type: str, clock: str) -> Batch:
     if session_type != "all":
         keep = gaps.session_type == gaps.type_names.index(session_type)
         left_open = left_open & (gaps.tail_type == gaps.type_names.index(session_type))
+    zero = np.flatnonzero(keep & (seconds == 0))
     positive = np.flatnonzero(keep & (seconds > 0))
     positive = positive[np.argsort(seconds[positive], kind="stable")]
     return Batch(
@@ -169,9 +178,17 @@ def _sorted_batch(gaps: Gaps, session_type: str, clock: str) -> Batch:
         tokens=gaps.tokens[positive],
         open_seconds=gaps.tail_seconds[clock][left_open],
         open_session=gaps.tail_session[left_open],
-        zeros=np.bincount(gaps.trigger[keep & (seconds == 0)], minlength=len(TRIGGERS)),
+        zero_kind=gaps.trigger[zero],
+        zero_session=gaps.session[zero],
+        tick_seconds=tick(seconds),
         negative=np.bincount(gaps.trigger[keep & (seconds < 0)], minlength=len(TRIGGERS)),
     )
+
+
+def tick(seconds: Floats) -> float:
+    """The step of the clock that stamped these gaps: their greatest common divisor, from 1 us up (the first 10,000)."""
+    steps = np.abs(np.round(seconds[:TICK_GAPS][~np.isnan(seconds[:TICK_GAPS])] * 1e6)).astype(np.int64)
+    return max(int(np.gcd.reduce(steps)), 1) / 1e6 if len(steps) else 1e-6
 
 
 def batches(gaps: Gaps, clocks: Sequence[str] = CLOCKS) -> Iterator[tuple[Batch, tuple[str, ...]]]:

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr, ndtri
 
+from kit.turns.gaps import Batch
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -17,11 +19,13 @@ LARGEST_SIMULATION = 400
 MOST_SQUARED = 50_000
 
 
-def incidence(seconds: Floats, mine: NDArray[np.bool_], open_seconds: Floats) -> tuple[Floats, Floats]:
+def incidence(
+    seconds: Floats, mine: NDArray[np.bool_], open_seconds: Floats, zeros: int = 0, my_zeros: int = 0
+) -> tuple[Floats, Floats]:
     """(times, probability that a next turn of my kind has come by then), open turns taken out when last seen.
 
     Aalen-Johansen: turns of other kinds end the waiting too. With one kind it is 1 - Kaplan-Meier. ``seconds`` of all
-    kinds must rise; times are the distinct ones.
+    kinds must rise; times are the distinct ones. ``zeros`` gaps of 0 (``my_zeros`` of my kind) came before all of them.
     """
     new = np.concatenate([[True], np.diff(seconds) > 0])
     times, at = seconds[new], np.cumsum(new) - 1
@@ -30,9 +34,10 @@ def incidence(seconds: Floats, mine: NDArray[np.bool_], open_seconds: Floats) ->
     left = np.searchsorted(times, open_seconds, side="right")
     gone_open = np.cumsum(np.bincount(left, minlength=len(times) + 1))[:-1]
     at_risk = len(seconds) + len(open_seconds) - gone_open - (np.cumsum(ended) - ended)
-    waiting = np.cumprod(1 - ended / at_risk)
-    before = np.concatenate([[1.0], waiting[:-1]])
-    return times, np.cumsum(before * wanted / at_risk)
+    turns = len(seconds) + len(open_seconds) + zeros
+    waiting = (1 - zeros / turns) * np.cumprod(1 - ended / at_risk)
+    before = np.concatenate([[1 - zeros / turns], waiting[:-1]])
+    return times, my_zeros / turns + np.cumsum(before * wanted / at_risk)
 
 
 def rising(values: Floats) -> Floats:
@@ -45,6 +50,12 @@ def ks_distance(seconds: Floats, mu: float, sigma: float) -> float:
     model = ndtr((np.log(rising(seconds)) - mu) / sigma)
     steps = np.arange(len(model) + 1) / len(model)
     return float(max((steps[1:] - model).max(), (model - steps[:-1]).max()))
+
+
+def incidence_of(batch: Batch, trigger: str) -> tuple[Floats, Floats]:
+    """The incidence of one trigger's turns (``all``: of any) in a batch."""
+    zeros, mine = batch.zeros("all"), batch.zeros(trigger)
+    return incidence(batch.seconds, batch.of_kind(trigger), batch.open_seconds, zeros, mine)
 
 
 def ks_open(times: Floats, come: Floats, continues: float, mu: float, sigma: float) -> float:

@@ -36,8 +36,9 @@ class Fit:
 class Sums:
     """All that the fit needs to know: per data set and kind the number of gaps, sum of ln x and of its square.
 
-    ``log_open`` [open turns] is ln of the seconds an open turn was watched, ``open_weight`` [data sets, open turns] how
-    often it counts in each data set.
+    ``below`` gaps of each kind were shorter than the clock could tell: e to the ``log_floor`` seconds. ``log_open``
+    [open turns] is ln of the seconds an open turn was watched, ``open_weight`` [data sets, open turns] how often it
+    counts in each data set.
     """
 
     count: Floats
@@ -45,6 +46,8 @@ class Sums:
     square_sum: Floats
     log_open: Floats
     open_weight: Floats
+    below: Floats
+    log_floor: float
 
 
 def plain(seconds: Floats) -> tuple[float, float] | None:
@@ -57,13 +60,14 @@ def plain(seconds: Floats) -> tuple[float, float] | None:
 
 
 def bins(values: Floats) -> tuple[Floats, NDArray[np.int64]]:
-    """At most 100 bins of equal number: their mean and each value's bin."""
-    order = np.argsort(values, kind="stable")
-    bin_of = np.empty(len(values), dtype=np.int64)
-    most = max(1, min(OPEN_BINS, len(values)))
-    bin_of[order] = np.arange(len(values)) * most // max(len(values), 1)
-    number = np.maximum(np.bincount(bin_of, minlength=most), 1)
-    return np.bincount(bin_of, weights=values, minlength=most) / number, bin_of
+    """At most 100 bins, equal values together, else of about equal number: their mean and each value's bin."""
+    distinct, place = np.unique(values, return_inverse=True)
+    if len(distinct) > OPEN_BINS:
+        rank = np.cumsum(np.bincount(place))[place] - 1
+        _, place = np.unique(rank * OPEN_BINS // len(values), return_inverse=True)
+    if not len(distinct):
+        return np.zeros(1), place
+    return np.bincount(place, weights=values) / np.bincount(place), place
 
 
 def hazard(z: Floats) -> Floats:
@@ -89,6 +93,14 @@ def _still_to_come(fit: Fit, log_open: Floats, cured: bool) -> tuple[Floats, Flo
     return waiting / np.maximum(never + waiting.sum(axis=-1, keepdims=True), 1e-300), mean, square
 
 
+def _too_short(fit: Fit, log_floor: float) -> tuple[Floats, Floats]:
+    """For gaps below the clock's step [sets, kinds]: mean of ln x and of its square."""
+    z = (log_floor - fit.mu) / fit.sigma
+    rate = hazard(-z)
+    mean = fit.mu - fit.sigma * rate
+    return mean, fit.mu**2 - 2 * fit.mu * fit.sigma * rate + fit.sigma**2 * (1 - z * rate)
+
+
 def fit_open(
     sums: Sums, cured: bool = True, rounds: int = 2000, tolerance: float = 1e-6, start: Fit | None = None
 ) -> Fit:
@@ -98,18 +110,22 @@ def fit_open(
     followed some day (ln S). An open turn may end in any of the kinds, so the kinds are fitted together. ``start``: a
     fit of the same kinds to begin from.
     """
-    observed = sums.count.sum(axis=-1, keepdims=True)
+    seen = sums.count + sums.below
+    observed = seen.sum(axis=-1, keepdims=True)
     turns = np.maximum(observed + sums.open_weight.sum(axis=-1, keepdims=True), 1e-12)
     mu, sigma = _spread(sums.count, sums.log_sum, sums.square_sum)
-    fit = Fit(mu, sigma, sums.count / (turns if cured else np.maximum(observed, 1e-12)))
-    if start is not None and sums.open_weight.any():
+    fit = Fit(mu, sigma, seen / (turns if cured else np.maximum(observed, 1e-12)))
+    if start is not None and (sums.open_weight.any() or sums.below.any()):
         fit = Fit(*(np.broadcast_to(part, mu.shape) for part in (start.mu, start.sigma, start.continues)))
-    for _ in range(rounds if sums.open_weight.any() else 0):
+    for _ in range(rounds if sums.open_weight.any() or sums.below.any() else 0):
         chance, mean, square = _still_to_come(fit, sums.log_open, cured)
         chance = chance * sums.open_weight[..., None]
-        count = sums.count + chance.sum(axis=1)
+        short, short_square = _too_short(fit, sums.log_floor)
+        count = seen + chance.sum(axis=1)
         mu, sigma = _spread(
-            count, sums.log_sum + (chance * mean).sum(axis=1), sums.square_sum + (chance * square).sum(axis=1)
+            count,
+            sums.log_sum + sums.below * short + (chance * mean).sum(axis=1),
+            sums.square_sum + sums.below * short_square + (chance * square).sum(axis=1),
         )
         moved = max(np.abs(mu - fit.mu).max(), np.abs(sigma - fit.sigma).max())
         fit = Fit(mu, sigma, count / turns)

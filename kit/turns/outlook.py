@@ -9,7 +9,7 @@ import numpy as np
 
 from kit.reuse.resample import deal, interval, ratio_interval
 from kit.turns.gaps import CLOCKS, TRIGGERS, Batch, batches, read_gaps
-from kit.turns.goodness import incidence
+from kit.turns.goodness import incidence_of
 from kit.turns.summary import WITHIN_SECONDS
 
 
@@ -28,7 +28,7 @@ def _row(found: Batch, trigger: str, ttls: Sequence[float], replicates: int, see
     lost_low, lost_high = ratio_interval(
         _per_block(mine, [stake * (1 - part) for part in alive]), _per_block(mine, [ones] * len(ttls)), replicates, seed
     )
-    times, come = incidence(found.seconds, found.of_kind(trigger), found.open_seconds)
+    times, come = incidence_of(found, trigger)
     reached = np.concatenate([[0.0], come])[np.searchsorted(times, ttls, side="right")]
     return [
         {

@@ -13,6 +13,8 @@ from kit.turns.lognormal import Fit, Sums, bins, fit_open
 
 Floats = NDArray[np.float64]
 
+FINEST_TICK = 0.001
+
 
 @dataclass(frozen=True)
 class Blocks:
@@ -23,20 +25,27 @@ class Blocks:
     square_sum: Floats
     log_open: Floats
     open_count: Floats
+    below: Floats
+    log_floor: float
 
     def weighted(self, weights: Floats, merged: bool = False) -> Sums:
         """Sums of redrawn logs: ``weights`` [redraws, blocks]; ``merged`` takes all kinds as one."""
-        count, log_sum, square_sum = (
+        count, log_sum, square_sum, below = (
             weights @ (part.sum(axis=1, keepdims=True) if merged else part)
-            for part in (self.count, self.log_sum, self.square_sum)
+            for part in (self.count, self.log_sum, self.square_sum, self.below)
         )
-        return Sums(count, log_sum, square_sum, self.log_open, weights @ self.open_count)
+        return Sums(count, log_sum, square_sum, self.log_open, weights @ self.open_count, below, self.log_floor)
 
 
 def block_sums(batch: Batch) -> Blocks:
-    """The sums of a batch, its sessions dealt into at most 200 blocks."""
-    block, blocks = deal(np.concatenate([batch.session, batch.open_session]))
-    block, open_block = np.split(block, [len(batch.session)])
+    """The sums of a batch, its sessions dealt into at most 200 blocks.
+
+    A gap of 0 is taken as shorter than half a step of the clock (the step, or 1 ms where it is finer): two stamps fall
+    into one step with a chance that shrinks with the gap, which amounts to half a step.
+    """
+    block, blocks = deal(np.concatenate([batch.session, batch.open_session, batch.zero_session]))
+    ends = np.cumsum([len(batch.session), len(batch.open_session)])
+    block, open_block, zero_block = np.split(block, ends)
     logs = np.log(batch.seconds)
     cell = block * len(TRIGGERS) + batch.kind
     size = blocks * len(TRIGGERS)
@@ -46,7 +55,16 @@ def block_sums(batch: Batch) -> Blocks:
     )
     middles, bin_of = bins(np.log(batch.open_seconds))
     open_cell = np.bincount(open_block * len(middles) + bin_of, minlength=blocks * len(middles))
-    return Blocks(count, log_sum, square_sum, middles, open_cell.reshape(blocks, -1).astype(np.float64))
+    below = np.bincount(zero_block * len(TRIGGERS) + batch.zero_kind, minlength=size).reshape(blocks, -1)
+    return Blocks(
+        count,
+        log_sum,
+        square_sum,
+        middles,
+        open_cell.reshape(blocks, -1).astype(np.float64),
+        below.astype(np.float64),
+        float(np.log(max(batch.tick_seconds, FINEST_TICK) / 2)),
+    )
 
 
 def fit_redrawn(

@@ -9,7 +9,7 @@ import numpy as np
 
 from kit.turns.families import compare
 from kit.turns.gaps import TRIGGERS, Batch, Gaps, batches, read_gaps
-from kit.turns.goodness import incidence, ks_open, p_values
+from kit.turns.goodness import incidence_of, ks_open, p_values
 from kit.turns.lognormal import Fit, plain, within
 from kit.turns.redraw import block_sums, fit_redrawn, span
 
@@ -51,7 +51,7 @@ def _fitted(batch: Batch, trigger: str, fits: Fits) -> dict[str, Any]:
     one, many = fits.of(trigger)
     mu, sigma, continues = float(one.mu[0]), float(one.sigma[0]), float(one.continues[0])
     told = len(batch.open_seconds) > 0
-    times, come = incidence(batch.seconds, mine, batch.open_seconds)
+    times, come = incidence_of(batch, trigger)
     return {
         "mu": mu,
         "sigma": sigma,
@@ -78,7 +78,7 @@ def row(batch: Batch, trigger: str, fits: Fits) -> dict[str, Any]:
         "clock": batch.clock,
         "n": len(seconds),
         "censored": len(batch.open_seconds),
-        "zeros": int(batch.zeros[kinds].sum()),
+        "zeros": batch.zeros(trigger),
         "negative": int(batch.negative[kinds].sum()),
         "median_seconds": float(np.median(seconds)),
         "p_within": {f"{t:g}": float((seconds <= t).mean()) for t in WITHIN_SECONDS},
@@ -99,7 +99,8 @@ def inter_turn(log: Any, replicates: int = 200, seed: int = 1) -> list[dict[str,
     ``n`` positive gaps (``zeros`` and ``negative`` ones are counted apart), ``censored`` last turns still open when the
     log ends (at risk of every trigger). ``median_seconds`` and ``p_within`` (share of gaps of at most so many seconds)
     are of the gaps seen. ``mu`` and ``sigma`` of ln seconds and ``continues``, the probability that such a turn comes
-    at all, are maximum likelihood with the open turns, which may also never be followed; ``mu_observed`` and
+    at all, are maximum likelihood with the open turns, which may also never be followed, and with zeros as gaps too
+    short for the clock; ``mu_observed`` and
     ``sigma_observed`` leave the open turns out (mean and population standard deviation). ``interval``: 95 %, sessions
     redrawn. ``ks``: distance of the fit from what was seen. ``ks_p``, ``ad_p``: parametric bootstrap. No fit (None)
     below 8 gaps; no ``continues`` without open turns.
