@@ -9,7 +9,7 @@ cast by kind, each failed cast with its reason; nothing is inferred from a sampl
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,12 @@ class Peek:
     records: tuple[dict[str, Any], ...] = ()
     delimiter: str = ","
     compression: str | None = None
-    types: Mapping[str, str] = field(default_factory=dict)
+    name: str = ""
+
+    @property
+    def label(self) -> str:
+        """What the file is called to people (a rescued copy keeps the name of its original)."""
+        return self.name or self.path.name
 
     def has(self, *names: str) -> bool:
         """True when every name is a top-level column."""

@@ -11,12 +11,13 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import duckdb
 
 from kit.formats import REGISTRY, Format, LogError, Peek, recognise
-from kit.log import describe, hashing, identity, requests, sources, staging
+from kit.log import describe, hashing, identity, lines, requests, sources, staging
 from kit.log import facts as facts_of
 from kit.log.facts import LogFacts, calendar_days
 from kit.log.sources import Sources
@@ -42,8 +43,13 @@ def connect(path: str = ":memory:", read_only: bool = False) -> duckdb.DuckDBPyC
     return con
 
 
-def look(given: Sources, format_name: str | None = None) -> tuple[Format, float, list[Peek], sources.Files, list[str]]:
-    """Recognise the files: (format, confidence, first looks, files, warnings). Raises LogError in one line."""
+def look(
+    given: Sources, format_name: str | None = None, mapped: bool = False
+) -> tuple[Format, float, list[Peek], sources.Files, list[str]]:
+    """Recognise the files: (format, confidence, first looks, files, warnings). Raises LogError in one line.
+
+    With the user's own names of columns (`mapped`) a layout nobody knows is read as the kit's own table.
+    """
     files = sources.fingerprint(sources.resolve(given))
     warnings = [f"{name}: same bytes as another file; read once" for name in files.repeated]
     warnings += [f"{name}: empty file left out" for name in files.empty]
@@ -53,7 +59,7 @@ def look(given: Sources, format_name: str | None = None) -> tuple[Format, float,
     for path in files.paths:
         try:
             one = sources.peek(path)
-            form, confidence = (REGISTRY[format_name], 1.0) if format_name else recognise(one)
+            form, confidence = (REGISTRY[format_name], 1.0) if format_name else _recognised(one, mapped)
         except LogError as error:
             if len(files.paths) == 1:
                 raise
@@ -64,6 +70,15 @@ def look(given: Sources, format_name: str | None = None) -> tuple[Format, float,
         raise LogError(f"none of the {len(files.paths)} files is a log; first: {warnings[-len(files.paths)]}")
     _one_layout(chosen)
     return chosen[0][0], min(item[1] for item in chosen), [item[2] for item in chosen], files, warnings
+
+
+def _recognised(one: Peek, mapped: bool) -> tuple[Format, float]:
+    try:
+        return recognise(one)
+    except LogError:
+        if mapped:
+            return REGISTRY["canonical"], 0.5
+        raise
 
 
 def _one_layout(chosen: Sequence[tuple[Format, float, Peek]]) -> None:
@@ -161,7 +176,7 @@ def inspect(
     column of the log), not_used, units, coverage (share of kept rows with a value), identity_rule, token_rule,
     possible (questions the log can answer) and unlock (question -> what to log). Raises LogError as `load` does.
     """
-    form, confidence, peeks, _, _ = look(sources, format)
+    form, confidence, peeks, _, _ = look(sources, format, bool(column_map))
     log = load(sources, format=format, column_map=column_map)
     facts = {name: value.isoformat() if isinstance(value, datetime) else value for name, value in
     asdict(log.facts).items()}
@@ -176,15 +191,14 @@ def _fill(
     column_map: Mapping[str, str] | None, settings: Mapping[str, Any],
 ) -> LogFacts:  # fmt: skip
     """Every step from files to facts on one connection."""
-    form, _, peeks, files, warnings = look(given, format_name)
+    form, _, peeks, files, warnings = look(given, format_name, bool(column_map))
     form = staging.mapped(form, column_map, peeks)
-    staging.stage(con, form, peeks)
-    followed = form.after(con) if form.after is not None else []
-    if hashing.has_prompts(form, peeks):
-        followed += hashing.hash_prompts(con, form, peeks, **settings.get("hashing", {}))
+    with TemporaryDirectory(prefix="log-") as folder:
+        peeks = staging.stage(con, form, peeks, Path(folder))
+        followed = _follow(con, form, peeks, settings)
     clock = requests.set_clock(con, form)
     requests.mark_repeats(con, form)
-    requests.number_lines(con, peeks)
+    lines.number_lines(con, peeks)
     set_aside = requests.write_rejected(con)
     requests.order_records(con)
     requests.write_requests(con)
@@ -194,13 +208,23 @@ def _fill(
     notes = [*form.derived, *followed, *_clock_note(clock), *derived, *_session_note(con)]
     measured = facts_of.measure(
         con,
-        {"sha256": files.sha256, "format": form.name, "files": tuple(one.path.name for one in peeks), "identity": kind,
+        {"sha256": files.sha256, "format": form.name, "files": tuple(one.label for one in peeks), "identity": kind,
          "clock": clock, "units": dict(form.units), "derived": notes},
         warnings,
         set_aside,
     )  # fmt: skip
     facts_of.store(con, measured)
     return measured
+
+
+def _follow(
+    con: duckdb.DuckDBPyConnection, form: Format, peeks: list[Peek], settings: Mapping[str, Any]
+) -> list[str]:
+    """The format's own step and the hashing of prompts, while the files are at hand; what they derived."""
+    followed = form.after(con) if form.after is not None else []
+    if hashing.has_prompts(form, peeks):
+        followed += hashing.hash_prompts(con, form, peeks, **settings.get("hashing", {}))
+    return followed
 
 
 def _clock_note(clock: str) -> list[str]:

@@ -120,7 +120,7 @@ def _json_reader(lines: str, form: Format, fields: Sequence[Field]) -> Reader:
         "CASE WHEN text IS NULL OR trim(text) = '' THEN NULL WHEN doc IS NULL THEN 'damaged line: not JSON' "
         "WHEN json_type(doc) <> 'OBJECT' THEN 'not a JSON object' END"
     )
-    return Reader(relation, values, damaged, "text IS NULL OR trim(text) = ''")
+    return Reader(relation, values, damaged, "(text IS NULL OR trim(text) = '')")
 
 
 def _document_lines(paths: Sequence[Any]) -> str:
@@ -161,7 +161,7 @@ def _inside(name: str, steps: Sequence[str]) -> str:
     return f"json_extract_string({inner}, {pointer})"
 
 
-def _csv_relation(peeks: Sequence[Peek]) -> str:
+def _csv_relation(peeks: Sequence[Peek], longest: int) -> str:
     """One read per distinct header, joined by name, in file order."""
     parts = []
     for one in peeks:
@@ -171,18 +171,20 @@ def _csv_relation(peeks: Sequence[Peek]) -> str:
             f"SELECT * FROM read_csv({quoted(str(one.path))}, columns = {{{columns}}}, delim = "
             f"{quoted(one.delimiter)}, "
             "quote = '\"', escape = '\"', header = true, auto_detect = false, nullstr = '', filename = true, "
-            f"compression = {_packing(one)}, max_line_size = {LINE_BYTES}, {REFUSALS})"
+            f"compression = {_packing(one)}, max_line_size = {longest}, {REFUSALS})"
         )
     return f"SELECT row_number() OVER () AS rn, * FROM ({' UNION ALL BY NAME '.join(parts)})"
 
 
-def reader(con: duckdb.DuckDBPyConnection, form: Format, fields: Sequence[Field], peeks: Sequence[Peek]) -> Reader:
-    """The reader for these files, all of one container and format."""
+def reader(
+    con: duckdb.DuckDBPyConnection, form: Format, fields: Sequence[Field], peeks: Sequence[Peek], longest: int
+) -> Reader:
+    """The reader for these files, all of one container and format; lines over `longest` bytes are refused."""
     paths = [one.path for one in peeks]
     container = peeks[0].container
     if container == "csv":
         names = {name: "VARCHAR" for one in peeks for name in one.columns}
-        return Reader(_csv_relation(peeks), _table_values(names, fields))
+        return Reader(_csv_relation(peeks, longest), _table_values(names, fields))
     if container == "parquet":
         scan = f"read_parquet({_paths_sql(paths)}, filename = true, union_by_name = true)"
         described = con.sql(f"DESCRIBE SELECT * FROM {scan}").fetchall()
@@ -190,7 +192,7 @@ def reader(con: duckdb.DuckDBPyConnection, form: Format, fields: Sequence[Field]
         return Reader(f"SELECT row_number() OVER () AS rn, * FROM {scan}", _table_values(names, fields))
     if container == "json":
         return _json_reader(_document_lines(paths), form, fields)
-    return _json_reader(lines_sql(peeks, LINE_BYTES), form, fields)  # JSON lines, or text that the format takes apart
+    return _json_reader(lines_sql(peeks, longest), form, fields)  # JSON lines, or text that the format takes apart
 
 
 def typed(kind: str, value: str, source_type: str) -> str:

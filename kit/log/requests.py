@@ -3,12 +3,11 @@ reason."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import duckdb
+import numpy as np
 import polars as pl
 
-from kit.formats import Format, LogError, Peek
+from kit.formats import Format, LogError
 from kit.log.staging import COLUMNS
 
 Con = duckdb.DuckDBPyConnection
@@ -60,43 +59,15 @@ def mark_repeats(con: Con, form: Format) -> None:
         )
 
 
-def number_lines(con: Con, peeks: Sequence[Peek]) -> None:
-    """`origin(filename, file, first_rn, first_line)`: how a record number becomes a file and a line."""
-    first_line = 2 if peeks[0].container == "csv" else 1
-    names = {str(one.path): one.path.name for one in peeks}
-    con.execute(
-        "CREATE OR REPLACE TEMP TABLE origin(filename VARCHAR, file VARCHAR, first_rn BIGINT, first_line BIGINT)"
-    )
-    found = con.sql("SELECT filename, min(rn) FROM staged GROUP BY ALL ORDER BY ALL").fetchall()
-    for filename, first in found:
-        con.execute(
-            "INSERT INTO origin VALUES (?, ?, ?, ?)", [filename, names.get(filename, filename), first, first_line]
-        )
-
-
-LINE = "(rn - first_rn + first_line)"
-
-
 def write_rejected(con: Con) -> int:
     """The `rejected` table: refused records, and what the reader could not take apart. Number of rows only set
     aside."""
     con.execute(
-        f"CREATE TABLE rejected AS SELECT file, {LINE}::BIGINT AS line, reason, CASE WHEN NOT aside THEN excerpt "
-        "END AS excerpt "
-        "FROM staged JOIN origin USING (filename) WHERE is_request AND reason IS NOT NULL ORDER BY rn"
+        "CREATE TABLE rejected AS SELECT file, line, reason, excerpt FROM (SELECT file, "
+        "(rn - first_rn + first_line)::BIGINT AS line, reason, CASE WHEN NOT aside THEN excerpt END AS excerpt "
+        "FROM (SELECT * FROM staged WHERE is_request AND reason IS NOT NULL) ASOF JOIN origin ON rn >= first_rn "
+        "UNION ALL SELECT file, line, reason, NULL FROM unread) ORDER BY file, line"
     )
-    tables = {row[0] for row in con.sql("SELECT table_name FROM duckdb_tables()").fetchall()}
-    if {"refused_line", "refused_scan"} <= tables:
-        con.execute(
-            "INSERT INTO rejected SELECT parse_filename(file_path), line, 'damaged line: ' || CASE error_type "
-            "WHEN 'MISSING COLUMNS' THEN 'too few columns' WHEN 'TOO MANY COLUMNS' THEN 'too many columns' "
-            "WHEN 'UNQUOTED VALUE' THEN 'a quote is never closed' WHEN 'LINE SIZE OVER MAXIMUM' THEN 'longer "
-            "than 100 MB' "
-            "WHEN 'INVALID ENCODING' THEN 'not UTF-8' ELSE lower(error_type::VARCHAR) END, NULL "
-            "FROM (SELECT DISTINCT scan_id, file_id, line, first(error_type) AS error_type FROM refused_line "
-            "GROUP BY ALL) "
-            "JOIN (SELECT DISTINCT scan_id, file_id, file_path FROM refused_scan) USING (scan_id, file_id)"
-        )
     return count(con, "SELECT count(*) FROM staged WHERE is_request AND reason IS NOT NULL AND aside")
 
 
@@ -124,10 +95,11 @@ def order_records(con: Con) -> None:
 
 def _beside(con: Con) -> pl.DataFrame:
     """Per record of `ordered`: turn in its chain, the derived session type, file and line."""
-    frame = pl.DataFrame(
-        con.sql("SELECT chain, session_id, coalesce(trigger = 'tool', false) AS tool, filename, rn FROM ordered")
-    )
-    origin = pl.DataFrame(con.sql("SELECT filename, file, first_line - first_rn AS shift FROM origin"))
+    tool = "coalesce(trigger = 'tool', false) AS tool"
+    frame = pl.DataFrame(con.sql(f"SELECT chain, session_id, {tool}, rn FROM ordered"))
+    origin = pl.DataFrame(con.sql("SELECT * FROM origin ORDER BY first_rn"))
+    stretch = pl.Series(np.searchsorted(origin["first_rn"].to_numpy(), frame["rn"].to_numpy(), side="right") - 1)
+    shift = (origin["first_line"] - origin["first_rn"]).gather(stretch)
     kind = (
         pl.when(pl.col("session_id").is_null()).then(None)
         .when(pl.col("tool").any().over("session_id")).then(pl.lit("agent"))
@@ -135,9 +107,10 @@ def _beside(con: Con) -> pl.DataFrame:
         .otherwise(pl.lit("single"))
     )  # fmt: skip
     turn = pl.when(pl.col("chain").is_not_null()).then(pl.int_range(1, pl.len() + 1).over("chain"))
-    return frame.join(origin, on="filename", how="left", maintain_order="left").select(
-        turn.alias("turn"), kind.alias("kind"), "file", (pl.col("rn") + pl.col("shift")).alias("line")
-    )
+    return frame.select(
+        turn.alias("turn"), kind.alias("kind"), origin["file"].gather(stretch).alias("file"),
+        (pl.col("rn") + shift).alias("line"),
+    )  # fmt: skip
 
 
 def write_requests(con: Con) -> None:

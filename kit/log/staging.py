@@ -10,13 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import duckdb
 
 from kit.formats import Field, Format, LogError, Peek
 from kit.formats.canonical import NAMES
 from kit.formats.kinds import create_macros, refusal
-from kit.log.reading import Reader, column, quoted, reader, typed
+from kit.log.reading import LINE_BYTES, LONGEST_LINE_BYTES, Reader, column, quoted, reader, typed
+from kit.log.rescue import Refusal, mended, unpacked
 
 COLUMNS: dict[str, str] = {
     "ts": "TIMESTAMPTZ",
@@ -161,10 +163,10 @@ def staging_sql(form: Format, source: Reader) -> str:
     absent = ", ".join(f"NULL::{wanted[name] or 'VARCHAR[]'} AS {column(name)}" for name in wanted if name not in names)
     selected = ", ".join(part for part in (chosen, absent) if part)
     return (
-        f"WITH valued AS (SELECT rn, filename, {source.damaged} AS damaged, {values} FROM ({source.relation}) "
-        f"WHERE NOT coalesce({source.blank}, false)), "
+        f"WITH valued AS (SELECT rn, filename, {source.damaged} AS damaged, {source.blank} AS blank, {values} "
+        f"FROM ({source.relation})), "
         f"cast_row AS (SELECT *, {casts} FROM valued) "
-        f"SELECT rn, filename, damaged IS NOT NULL OR coalesce({form.keep}, false) AS is_request, "
+        f"SELECT rn, filename, NOT blank AND (damaged IS NOT NULL OR coalesce({form.keep}, false)) AS is_request, "
         f"coalesce(damaged, {_first_reason(form)}) AS reason, {_excerpt(form)} AS excerpt, {_naive(form, source)} "
         "AS naive, "
         f"coalesce({_aside(form)}, false) AS aside, "
@@ -172,13 +174,57 @@ def staging_sql(form: Format, source: Reader) -> str:
     )
 
 
-def stage(con: duckdb.DuckDBPyConnection, form: Format, peeks: Sequence[Peek]) -> None:
-    """Fill the temporary table `staged` from the files. Raises LogError when the reader cannot go on."""
+def stage(con: duckdb.DuckDBPyConnection, form: Format, peeks: Sequence[Peek], folder: Path) -> list[Peek]:
+    """Fill the temporary table `staged` from the files; the files as they were read (damaged ones as rescued copies).
+
+    `folder` holds copies of damaged files. Lines lost there are in the temporary table `lost(file, line, reason)`.
+    Raises LogError when the reader cannot go on.
+    """
     for statement in create_macros():
         con.execute(statement)
-    source = reader(con, form, form.fields, peeks)
+    con.execute("CREATE OR REPLACE TEMP TABLE lost(file VARCHAR, line BIGINT, reason VARCHAR)")
+    checked = [_noted(con, unpacked(one, folder)) for one in peeks]
+    _run(con, form, checked, LINE_BYTES)
+    kinds = _refused(con)
+    unclosed = {path for path, kind in kinds if kind == "UNQUOTED VALUE"}
+    long = any(kind == "LINE SIZE OVER MAXIMUM" for _, kind in kinds)
+    if unclosed or long:
+        checked = [_noted(con, mended(one, folder)) if str(one.path) in unclosed else one for one in checked]
+        _run(con, form, checked, LONGEST_LINE_BYTES if long else LINE_BYTES)
+    return checked
+
+
+def _noted(con: duckdb.DuckDBPyConnection, saved: tuple[Peek, list[Refusal]]) -> Peek:
+    """Write down what was lost of a rescued file."""
+    for gone in saved[1]:
+        con.execute("INSERT INTO lost VALUES (?, ?, ?)", list(gone))
+    return saved[0]
+
+
+def _refused(con: duckdb.DuckDBPyConnection) -> set[tuple[str, str]]:
+    """(file, kind of error) of every line that the reader could not take apart."""
+    return set(
+        con.sql(
+            "SELECT DISTINCT file_path, error_type::VARCHAR FROM refused_line JOIN refused_scan USING (scan_id, "
+            "file_id)"
+        ).fetchall()
+        if has_table(con, "refused_line")
+        else []
+    )
+
+
+def has_table(con: duckdb.DuckDBPyConnection, name: str) -> bool:
+    """True when the connection has a table of this name."""
+    return bool(con.sql("SELECT 1 FROM duckdb_tables() WHERE table_name = $name", params={"name": name}).fetchall())
+
+
+def _run(con: duckdb.DuckDBPyConnection, form: Format, peeks: Sequence[Peek], longest: int) -> None:
+    """Read the files once into `staged`."""
+    for name in ("refused_line", "refused_scan"):
+        con.execute(f"DROP TABLE IF EXISTS {name}")
+    source = reader(con, form, form.fields, peeks, longest)
     try:
         con.execute(f"CREATE OR REPLACE TEMP TABLE staged AS {staging_sql(form, source)}")
     except duckdb.Error as error:
         first = str(error).splitlines()[0]
-        raise LogError(f"{peeks[0].path.name}: cannot be read as {form.name}: {first}") from error
+        raise LogError(f"{peeks[0].label}: cannot be read as {form.name}: {first}") from error

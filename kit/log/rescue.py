@@ -1,0 +1,100 @@
+"""Files that are damaged: what can be saved of them, and a reason for every line that cannot.
+
+A compressed file is checked whole before it is read (a cut or corrupt one may otherwise end early without a word); of a
+damaged one the lines before the damage are kept. A CSV with a quote that never closes loses that line, not the rest.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+
+import pyarrow as pa
+
+from kit.formats import LogError, Peek
+from kit.log.sources import open_bytes
+
+CHUNK = 1 << 20
+MOST_JOINED_LINES = 1000
+OPEN_QUOTE = "damaged line: a quote is never closed"
+CUT_SHORT = "the compressed file is cut short or corrupt: everything from here on is lost"
+Refusal = tuple[str, int, str]
+DAMAGE = (EOFError, OSError, gzip.BadGzipFile, zlib.error, pa.ArrowInvalid)
+
+
+def _ends_early(path: Path) -> bool:
+    """True when the compressed stream is damaged or has no end."""
+    try:
+        with open_bytes(path) as stream:
+            while stream.read(CHUNK):
+                pass
+    except DAMAGE:
+        return True
+    return False
+
+
+def unpacked(one: Peek, folder: Path) -> tuple[Peek, list[Refusal]]:
+    """The same file, or, when its compression is damaged, a plain copy of the whole lines before the damage."""
+    if one.compression is None or not _ends_early(one.path):
+        return one, []
+    target = folder / f"{len(list(folder.iterdir()))}.part"
+    lines, rest = 0, b""
+    with target.open("wb") as out:
+        try:
+            with open_bytes(one.path) as stream:
+                while chunk := stream.read(1 << 16):
+                    whole, newline, rest = (rest + chunk).rpartition(b"\n")
+                    out.write(whole + newline)
+                    lines += whole.count(b"\n") + len(newline)
+        except DAMAGE:
+            pass
+    if not lines:
+        raise LogError(f"{one.label}: damaged compressed file, no whole line can be read; compress it again")
+    return replace(one, path=target, name=one.label, compression=None), [(one.label, lines + 1, CUT_SHORT)]
+
+
+def mended(one: Peek, folder: Path) -> tuple[Peek, list[Refusal]]:
+    """A plain copy of a CSV without the lines whose quote never closes."""
+    target = folder / f"{len(list(folder.iterdir()))}.part"
+    refused: list[Refusal] = []
+    with open_bytes(one.path) as stream, target.open("w", encoding="utf-8", newline="") as out:
+        for record, text in _records(stream, one.delimiter, len(one.columns)):
+            if text is None:
+                refused.append((one.label, record, OPEN_QUOTE))
+            else:
+                out.write(text)
+    return replace(one, path=target, name=one.label, compression=None), refused
+
+
+def _records(stream: Iterable[bytes], delimiter: str, columns: int) -> Iterator[tuple[int, str | None]]:
+    """(number, text) of every record; None where a quote opens and no later line closes it into a full record."""
+    waiting: list[str] = []
+    number = 0
+    for line in chain((raw.decode("utf-8", "replace") for raw in stream), [None]):
+        if line is not None:
+            waiting.append(line)
+            if _is_open(waiting) and len(waiting) < MOST_JOINED_LINES:
+                continue
+        for text in _settled(waiting, delimiter, columns):
+            number += 1
+            yield number, text
+        waiting = []
+
+
+def _is_open(lines: Sequence[str]) -> bool:
+    return sum(line.count('"') for line in lines) % 2 == 1
+
+
+def _settled(waiting: list[str], delimiter: str, columns: int) -> list[str | None]:
+    """One record when the joined lines are one, else each line by itself, those with an open quote refused."""
+    joined = "".join(waiting)
+    if not _is_open(waiting) and (
+        len(waiting) == 1 or len(next(csv.reader(waiting, delimiter=delimiter), [])) == columns
+    ):
+        return [joined]
+    return [None if _is_open([line]) else line for line in waiting]

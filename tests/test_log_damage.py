@@ -1,0 +1,165 @@
+"""Damaged files: the good rows stay, every loss has a line and a reason, nothing fails silently."""
+
+from __future__ import annotations
+
+import gzip
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from kit.log import LogError, inspect, load
+
+ROWS = 12_000
+
+
+def text(kind: str) -> str:
+    draw = random.Random(1)
+    values = [(1_772_407_800 + i, draw.randint(1, 99_999), f"s{draw.randint(1, 10**9)}") for i in range(ROWS)]
+    if kind == "csv":
+        return "ts,input_tokens,session_id\n" + "".join(f"{a},{b},{c}\n" for a, b, c in values)
+    return "".join(f'{{"ts":{a},"input_tokens":{b},"session_id":"{c}"}}\n' for a, b, c in values)
+
+
+def zstd(data: bytes) -> bytes:
+    return pa.compress(data, codec="zstd", asbytes=True)
+
+
+def rejected(log: Any) -> list[tuple[Any, ...]]:
+    return log.con.sql("SELECT line, reason FROM rejected ORDER BY line").fetchall()
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+@pytest.mark.parametrize("pack", [gzip.compress, zstd], ids=["gz", "zst"])
+def test_a_cut_compressed_file_keeps_its_whole_lines(tmp_path: Path, kind: str, pack: Any) -> None:
+    whole = pack(text(kind).encode())
+    (tmp_path / "log").write_bytes(whole[: len(whole) * 3 // 4])
+    log = load(tmp_path / "log")
+    (line, reason), first = rejected(log)[0], 2 if kind == "csv" else 1
+    assert reason.startswith("the compressed file is cut short") and 0 < log.facts.kept < ROWS
+    assert line == first + log.facts.kept and log.facts.damaged == 1
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_compressed_members_one_after_another_are_one_file(tmp_path: Path, kind: str) -> None:
+    whole = text(kind).encode()
+    (tmp_path / "log").write_bytes(gzip.compress(whole[:50_001]) + gzip.compress(whole[50_001:]))
+    assert load(tmp_path / "log").facts.kept == ROWS
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_a_cut_plain_file_loses_only_its_last_line(tmp_path: Path, kind: str) -> None:
+    whole = text(kind)
+    end = whole.index("\n", len(whole) // 2) + 8
+    (tmp_path / "log").write_text(whole[:end])
+    log = load(tmp_path / "log")
+    assert len(rejected(log)) == 1 and log.facts.kept == whole[:end].count("\n") - (kind == "csv")
+
+
+def test_a_quote_that_never_closes_costs_one_row(tmp_path: Path) -> None:
+    lines = ["ts,input_tokens,model"] + [f"{i},{i},m" for i in range(1, 1501)]
+    lines[100] = '100,100,"m'
+    (tmp_path / "log.csv").write_text("\n".join(lines) + "\n")
+    log = load(tmp_path / "log.csv")
+    assert log.facts.kept == 1499 and rejected(log) == [(101, "damaged line: a quote is never closed")]
+    assert log.facts.files == ("log.csv",)
+    assert log.con.sql("SELECT line FROM request WHERE input_tokens = 1500").fetchall() == [(1501,)]
+
+
+def test_line_breaks_inside_quotes_are_no_damage(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text(
+        'ts,input_tokens,model\n1,10,"a\nb"\n2,20,"say ""x"""\n3,30\n4,40,m\n5,50,m,more\n6,60,m\n'
+    )
+    log = load(tmp_path / "log.csv")
+    assert [row[0] for row in log.con.sql("SELECT model FROM request").fetchall()] == ["a\nb", 'say "x"', "m", "m"]
+    assert [reason for _, reason in rejected(log)] == [
+        "damaged line: too few columns",
+        "damaged line: too many columns",
+    ]
+    assert log.con.sql("SELECT line FROM request WHERE input_tokens = 60").fetchall() == [(7,)]
+
+
+def test_damaged_json_lines_of_every_kind(tmp_path: Path) -> None:
+    lines = [
+        b'{"ts":1,"input_tokens":1}', b"", b"{", b"[1,2]", b'"text"', b"null", b'{"ts":2,"input_tokens":2}{}',
+        b'{"ts":2,"input_tokens":2,"model":"\xff"}', b'{"ts":3,"input_tokens":3}', b'{"ts":"soon","input_tokens":3}',
+        b'{"ts":4}', b'{"ts":5,"input_tokens":NaN}',
+    ]  # fmt: skip
+    (tmp_path / "log.jsonl").write_bytes(b"\n".join(lines))
+    log = load(tmp_path / "log.jsonl")
+    assert [row[0] for row in log.con.sql("SELECT line FROM request").fetchall()] == [1, 9]
+    assert rejected(log) == [
+        (3, "damaged line: not JSON"), (4, "not a JSON object"), (5, "not a JSON object"), (6, "not a JSON object"),
+        (7, "damaged line: not JSON"), (8, "damaged line: not UTF-8"), (10, "ts is not an ISO time or an epoch"),
+        (11, "input_tokens is missing"), (12, "input_tokens is missing"),
+    ]  # fmt: skip
+    assert log.facts.rows == log.facts.kept + sum(log.facts.rejected.values()) == 11
+
+
+def test_a_line_of_many_megabytes_is_read(tmp_path: Path) -> None:
+    long = '{"ts":2,"input_tokens":2,"note":"' + "y" * 17_000_000 + '"}'
+    (tmp_path / "log.jsonl").write_text(f'{{"ts":1,"input_tokens":1}}\n{long}\n{{"ts":3,"input_tokens":3}}\n')
+    log = load(tmp_path / "log.jsonl")
+    assert log.facts.kept == 3 and log.facts.rejected == {}
+
+
+def test_an_over_long_line_is_refused_and_the_rest_stays(tmp_path: Path) -> None:
+    with (tmp_path / "log.jsonl").open("wb") as out:
+        out.write(b'{"ts":1,"input_tokens":1}\n{"ts":2,"input_tokens":2,"note":"')
+        for _ in range(106):
+            out.write(b"y" * 1_000_000)
+        out.write(b'"}\n{"ts":3,"input_tokens":3}\n')
+    log = load(tmp_path / "log.jsonl")
+    assert rejected(log) == [(2, "damaged line: longer than 100 MB")]
+    assert log.con.sql("SELECT line FROM request").fetchall() == [(1,), (3,)]
+
+
+def test_excerpts_are_short_and_never_text(tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_text('{"ts":1,"input_tokens":1}\n{"ts":2,"input_tokens":"' + "word " * 50 + '"}\n')
+    log = load(tmp_path / "log.jsonl")
+    (excerpt,) = log.con.sql("SELECT excerpt FROM rejected").fetchall()[0]
+    assert excerpt.startswith("input_tokens=") and len(excerpt) <= len("input_tokens=") + 40
+
+
+def test_a_folder_with_other_files_says_what_it_left_out(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("ts,input_tokens\n1,1\n")
+    (tmp_path / "b.csv").write_text("ts,input_tokens,model\n2,2,m\n")
+    (tmp_path / "notes.txt").write_text("hello, this is no log\n")
+    (tmp_path / "copy.csv").write_text("ts,input_tokens\n1,1\n")
+    (tmp_path / "empty.csv").write_text("")
+    log = load(tmp_path)
+    assert log.facts.kept == 2 and log.facts.files == ("a.csv", "b.csv")
+    said = " ".join(log.facts.warnings)
+    assert "notes.txt" in said and "copy.csv: same bytes" in said and "empty.csv: empty" in said
+    assert log.con.sql("SELECT model FROM request").fetchall() == [(None,), ("m",)]
+
+
+def test_two_layouts_are_not_one_log(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("ts,input_tokens\n1,1\n")
+    (tmp_path / "b.csv").write_text("TIMESTAMP,ContextTokens,GeneratedTokens\n2026-03-01 10:00:00,1,1\n")
+    with pytest.raises(LogError, match="not one log"):
+        load(tmp_path)
+
+
+def test_columns_can_be_named_by_the_user(tmp_path: Path) -> None:
+    (tmp_path / "own.csv").write_text("when,who,size,length\n2026-03-01T10:00:00Z,k,5,9\n")
+    with pytest.raises(LogError, match="not a log layout"):
+        load(tmp_path / "own.csv")
+    names = {"ts": "when", "prefix_key": "who", "prefix_tokens": "size", "input_tokens": "length"}
+    log = load(tmp_path / "own.csv", column_map=names)
+    assert log.con.sql("SELECT prefix_key, prefix_tokens, input_tokens FROM request").fetchall() == [("k", 5, 9)]
+    assert inspect(tmp_path / "own.csv", column_map=names)["mapped"]["prefix_key"] == "who"
+    with pytest.raises(LogError, match="no column colour; it has when"):
+        load(tmp_path / "own.csv", column_map={**names, "model": "colour"})
+    with pytest.raises(LogError, match="no column is called colour"):
+        load(tmp_path / "own.csv", column_map={"colour": "when"})
+
+
+def test_a_mapping_adds_to_a_known_layout(tmp_path: Path) -> None:
+    header = "ts_start,session_id,trigger,input_tokens,cache_read_tokens,client_id\n"
+    (tmp_path / "a.csv").write_text(header + "2026-03-01T10:00:00Z,s,user,5,9,team-1\n")
+    log = load(tmp_path / "a.csv", column_map={"owner": "client_id"})
+    assert log.facts.format == "agent_usage"
+    assert log.con.sql("SELECT owner, input_tokens FROM request").fetchall() == [("team-1", 14)]
