@@ -289,12 +289,28 @@ def split_segments(paths: Paths) -> Paths:
                    path_tokens=path_sums(parent, tokens), leaf=leaf)  # fmt: skip
 
 
+@njit(cache=True, nogil=True)
+def _first_seen(codes: Any, lowest: Any, span: Any) -> Any:
+    rank_of = np.full(span, -1, np.int64)
+    rank = np.empty(codes.size, np.int64)
+    seen = 0
+    for at in range(codes.size):
+        code = codes[at] - lowest
+        if rank_of[code] < 0:
+            rank_of[code] = seen
+            seen += 1
+        rank[at] = rank_of[code]
+    return rank
+
+
 def first_seen_rank(codes: NDArray[Any]) -> NDArray[np.int64]:
-    """Rank of each code by first appearance, int64: permuting the labels changes nothing."""
-    _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
-    order = np.empty(first.size, np.int64)
-    order[np.argsort(first)] = np.arange(first.size)
-    return order[inverse]
+    """Rank of each integer code by first appearance, int64: permuting the labels changes nothing."""
+    if codes.size == 0:
+        return np.zeros(0, np.int64)
+    codes = codes.astype(np.int64)
+    if int(codes.max()) - int(codes.min()) > 8 * codes.size + 1024:
+        codes = np.unique(codes, return_inverse=True)[1]
+    return _first_seen(codes, codes.min(), int(codes.max()) - int(codes.min()) + 1)
 
 
 def bootstrap_blocks(
@@ -309,8 +325,7 @@ def bootstrap_blocks(
         rank = first_seen_rank(sessions)
         blocks = min(BOOTSTRAP_BLOCKS, int(rank.max()) + 1)
         return (rank % blocks).astype(np.int32), blocks, f"{int(rank.max()) + 1:,} sessions dealt into {blocks} blocks"
-    if roots is not None and requests and (count := np.unique(roots).size) >= BOOTSTRAP_BLOCKS:
-        rank = first_seen_rank(roots)
+    if roots is not None and requests and (count := int((rank := first_seen_rank(roots)).max()) + 1) >= BOOTSTRAP_BLOCKS:
         return (rank % BOOTSTRAP_BLOCKS).astype(np.int32), BOOTSTRAP_BLOCKS, f"{count:,} roots dealt into 200 blocks"
     blocks = max(1, min(TIME_STRETCHES, requests))
     stretch = np.arange(requests, dtype=np.int64) * blocks // max(requests, 1)

@@ -180,8 +180,8 @@ def optimal(paths: Paths, capacity_tokens: int, ttl_seconds: float | None = None
         warm = _pfoo(paths, node_at, following, request_of, capacity_tokens, True)
         exact, method = False, "PFOO-L"
     total, warm_total = int(paths.input_tokens.sum()), int(paths.input_tokens[paths.warm].sum())
-    return Bound(capacity_tokens, int(cold), cold / total if total else None, int(warm),
-                 warm / warm_total if warm_total else None, exact, method)  # fmt: skip
+    return Bound(capacity_tokens, int(cold), float(cold / total) if total else None, int(warm),
+                 float(warm / warm_total) if warm_total else None, exact, method)  # fmt: skip
 
 
 @njit(cache=True, nogil=True)

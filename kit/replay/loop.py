@@ -25,6 +25,7 @@ FIELDS = (
 
 (REQUESTS, HITS, INPUT, HIT, WRITE, UNCACHED, COLD, EVICTED, EXPIRED, LOST, BELOW_MINIMUM, IN_FLIGHT, OVERSIZE,
  EVICTIONS, UNUSED) = range(len(FIELDS))  # fmt: skip
+N_FIELDS = len(FIELDS)
 FIRST_CAUSE = COLD
 NEVER_SEEN, WAS_EVICTED, HAS_EXPIRED, WAS_LOST, TOO_SHORT, NOT_YET_READABLE, BYPASSED = range(7)
 NOBODY = -2
@@ -344,12 +345,12 @@ def run(week: Any, t: Any, pool: Any, own: Any, capacity: int, ttl_us: int, visi
         if request > 0:
             resident[0] += t.used[0] * ((ask.ts_us - before) * 1e-6)
         before = ask.ts_us
-        for field in range(row.size):
+        for field in range(N_FIELDS):
             row[field] = 0
         if ttl_us > 0:
             cursor = expire(week, t, pool, own, cursor, ask.ts_us, ttl_us, resident)
         serve(ask, t, pool, own, request, capacity, visible_us, minimum_tokens, newcomer)
         window = 1 if ask.warm else 0
-        for field in range(row.size):
+        for field in range(N_FIELDS):
             by_block[window, ask.rate, ask.block, field] += row[field]
             by_hour[ask.hour, ask.rate, field] += row[field]
