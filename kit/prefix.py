@@ -325,8 +325,11 @@ def bootstrap_blocks(
         rank = first_seen_rank(sessions)
         blocks = min(BOOTSTRAP_BLOCKS, int(rank.max()) + 1)
         return (rank % blocks).astype(np.int32), blocks, f"{int(rank.max()) + 1:,} sessions dealt into {blocks} blocks"
-    if roots is not None and requests and (count := int((rank := first_seen_rank(roots)).max()) + 1) >= BOOTSTRAP_BLOCKS:
-        return (rank % BOOTSTRAP_BLOCKS).astype(np.int32), BOOTSTRAP_BLOCKS, f"{count:,} roots dealt into 200 blocks"
+    if roots is not None and requests:
+        rank = first_seen_rank(roots)
+        if (count := int(rank.max()) + 1) >= BOOTSTRAP_BLOCKS:
+            dealt = (rank % BOOTSTRAP_BLOCKS).astype(np.int32)
+            return dealt, BOOTSTRAP_BLOCKS, f"{count:,} roots dealt into {BOOTSTRAP_BLOCKS} blocks"
     blocks = max(1, min(TIME_STRETCHES, requests))
     stretch = np.arange(requests, dtype=np.int64) * blocks // max(requests, 1)
     return stretch.astype(np.int32), blocks, f"{blocks} consecutive stretches of the log (no sessions)"
