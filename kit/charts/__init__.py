@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from kit.charts.capacity import capacity_curve
 from kit.charts.figure import Figure, bundle, enable, svg_of
+from kit.charts.gap_shape import gap_quantiles, gap_survival, session_fits
 from kit.charts.money import miss_causes, policy_change
 from kit.charts.reuse import concentration, value_rank
 from kit.charts.theme import look_of
@@ -23,9 +24,12 @@ __all__ = [
     "concentration",
     "enable",
     "gap_fits",
+    "gap_quantiles",
+    "gap_survival",
     "look_of",
     "miss_causes",
     "policy_change",
+    "session_fits",
     "svg_of",
     "value_rank",
 ]
