@@ -15,6 +15,7 @@ from kit.formats import (
     gemini_usage,
     hash_runs,
     helicone,
+    kv_events,
     langfuse,
     litellm_payload,
     litellm_spend,
@@ -52,6 +53,7 @@ MODULES = (
     burstgpt,
     sglang,
     vllm_log,
+    kv_events,
     raw_dump,
 )
 REGISTRY: dict[str, Format] = {module.FORMAT.name: module.FORMAT for module in MODULES}

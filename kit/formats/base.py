@@ -75,6 +75,7 @@ class Format:
     question (failed calls, answers from a gateway's own cache): reported like refused rows but not as damage.
     Entries of `columns` that are not request columns are extra columns for `after`.
     `prompt`: the prompt of one record (or line of text), for logs that may hold prompts; see `kit.formats.prompts`.
+    `refuses`: why a recognised file is no request log, and what to do instead.
     `clock`: absolute, relative (starts at 0), session (starts at 0 in every session), none.
     """
 
@@ -96,6 +97,7 @@ class Format:
     after: Callable[[Any], list[str]] | None = None
     aside: tuple[tuple[str, str], ...] = ()
     prompt: Callable[[Any], Any] | None = None
+    refuses: str | None = None
     derived: tuple[str, ...] = ()
 
     def required_missing(self, peek: Peek) -> list[str]:

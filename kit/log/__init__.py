@@ -16,13 +16,25 @@ from typing import Any
 
 import duckdb
 
-from kit.formats import REGISTRY, Format, LogError, Peek, recognise
+from kit.formats import REGISTRY, Format, LogError, Peek, kv_events, recognise
 from kit.log import describe, hashing, identity, lines, requests, sources, staging
 from kit.log import facts as facts_of
 from kit.log.facts import LogFacts, calendar_days
+from kit.log.mapping import read_mapping
 from kit.log.sources import Sources
 
-__all__ = ["Log", "LogError", "LogFacts", "calendar_days", "hash_log", "inspect", "load", "open_log"]
+__all__ = [
+    "Log",
+    "LogError",
+    "LogFacts",
+    "calendar_days",
+    "hash_log",
+    "inspect",
+    "load",
+    "open_log",
+    "read_mapping",
+    "residency",
+]
 
 
 @dataclass(frozen=True)
@@ -167,6 +179,14 @@ def hash_log(
             "out": str(out), "derived": list(facts.derived)}  # fmt: skip
 
 
+def residency(given: Sources) -> dict[str, Any]:
+    """What KV events say about a cache: see `kit.formats.kv_events.residency`. Raises LogError for other files."""
+    form, _, peeks, _, _ = look(given)
+    if form.name != "vllm_kv_events":
+        raise LogError(f"{peeks[0].label}: recognised as {form.name}, not as KV events; use load")
+    return kv_events.residency(event for one in peeks for _, event in hashing.records(one) if isinstance(event, dict))
+
+
 def inspect(
     sources: Sources, *, format: str | None = None, column_map: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
@@ -193,6 +213,8 @@ def _fill(
     """Every step from files to facts on one connection."""
     form, _, peeks, files, warnings = look(given, format_name, bool(column_map))
     form = staging.mapped(form, column_map, peeks)
+    if form.refuses is not None:
+        raise LogError(f"{peeks[0].label}: {form.refuses}")
     with TemporaryDirectory(prefix="log-") as folder:
         peeks = staging.stage(con, form, peeks, Path(folder))
         followed = _follow(con, form, peeks, settings)
@@ -202,7 +224,7 @@ def _fill(
     set_aside = requests.write_rejected(con)
     requests.order_records(con)
     requests.write_requests(con)
-    kind, derived = _identify(con, settings)
+    kind, derived = identity.identify(con, settings.get("surrogate", "session"))
     requests.write_views(con)
     facts_of.write_coverage(con, staging.source_columns(form, peeks))
     notes = [*form.derived, *followed, *_clock_note(clock), *derived, *_session_note(con)]
@@ -241,63 +263,3 @@ def _session_note(con: duckdb.DuckDBPyConnection) -> list[str]:
         "session_type: agent when a tool triggers a request of the session, chat when it has more than one, else single"
     )
     return [rule] if made and not given else []
-
-
-def _identify(con: duckdb.DuckDBPyConnection, settings: Mapping[str, Any]) -> tuple[str | None, list[str]]:
-    """Build the nodes by the best identity the log has: (flat | blocks | chain | None, statements about what is
-    derived)."""
-    have = con.sql(
-        "SELECT count(path_keys), count(parent_source_id), count(prefix_key), count(chain), count(runs) FROM ordered"
-    ).fetchall()[0]
-    if have[4]:
-        identity.from_runs(con)
-        return "blocks", []
-    if have[0]:
-        con.execute("CREATE OR REPLACE TEMP VIEW path AS SELECT * FROM ordered")
-        identity.from_paths(con)
-        return "blocks", []
-    if have[1]:
-        _link(
-            con,
-            "LEFT JOIN request p ON p.source_id = o.parent_source_id AND p.request_id < o.request_id",
-            "p.request_id",
-        )
-        roots = identity.from_chain(con)
-        note = "node: a request's prefix is its parent's prompt; a shorter prompt starts a new chain"
-        shared = (
-            f"node: {roots} shared roots, one per model, client version and working folder, as long as the median "
-            "reported "
-            "read of parentless requests there"
-        )
-        return "chain", [note, shared] if roots else [note]
-    if have[2]:
-        identity.from_flat(con)
-        return "flat", []
-    if have[3] and settings.get("surrogate", "session") == "session":
-        previous = "(SELECT *, lag(request_id) OVER (PARTITION BY chain ORDER BY request_id) AS before FROM ordered)"
-        _link(con, f"LEFT JOIN {previous} p USING (request_id)", "p.before", root="NULL")
-        identity.from_chain(con)
-        return "chain", [
-            "node: no prefix identity in the log; each prompt is taken to extend the one before it in its session "
-            "(session-local reuse only, never a prompt shared by sessions)"
-        ]
-    identity.no_identity(con)
-    return None, []
-
-
-def _link(con: duckdb.DuckDBPyConnection, join: str, parent: str, root: str = "o.root_scope") -> None:
-    """The temporary table `link` that `identity.from_chain` reads; a parent of another model or scope is no parent."""
-    con.execute(
-        f"CREATE OR REPLACE TEMP TABLE linked AS SELECT o.request_id, {parent} AS parent, "
-        "coalesce(o.input_tokens, 0) AS prompt, "
-        f"concat_ws('|', o.model, o.cache_scope, {root}) AS scope, {root} IS NULL AS rootless, "
-        "coalesce(o.read_tokens, 0) AS reads, coalesce(o.restart, false) AS restart, o.model AS model, "
-        "o.cache_scope AS cache_scope "
-        f"FROM ordered o {join}"
-    )
-    con.execute(
-        "CREATE OR REPLACE TEMP TABLE link AS SELECT l.request_id, l.parent, l.prompt, "
-        "CASE WHEN NOT l.rootless THEN l.scope END AS scope, l.reads, l.restart OR (l.parent IS NOT NULL AND "
-        "(l.model IS DISTINCT FROM q.model OR l.cache_scope IS DISTINCT FROM q.cache_scope)) AS restart "
-        "FROM linked l LEFT JOIN linked q ON q.request_id = l.parent ORDER BY l.request_id"
-    )

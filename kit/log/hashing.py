@@ -38,7 +38,7 @@ def has_prompts(form: Format, peeks: Sequence[Peek]) -> bool:
     return any(one.any_record(lambda record: read(record) is not None) for one in peeks)
 
 
-def _records(one: Peek) -> Iterator[tuple[int, Any]]:
+def records(one: Peek) -> Iterator[tuple[int, Any]]:
     """(place from 1, record) of a file: parsed lines, lines of text, or the elements of a document."""
     with open_bytes(one.path) as stream:
         if one.container == "json":
@@ -75,7 +75,7 @@ def hash_prompts(
     total, done, exact = sum(one.path.stat().st_size for one in peeks), 0, True
     for one in peeks:
         batch: list[dict[str, Any]] = []
-        for place, record in _records(one):
+        for place, record in records(one):
             found = _prompt(form.prompt, record)
             if found is None:
                 continue

@@ -174,3 +174,63 @@ def from_chain(con: Con) -> int:
     parent, tokens, leaf = _grow_chains(before, prompt, scope, roots)
     _store(con, parent, tokens, _depth(parent), None, leaf)
     return int(roots.size)
+
+
+def identify(con: Con, surrogate: str) -> tuple[str | None, list[str]]:
+    """Build the nodes by the best identity the log has: (flat | blocks | chain | None, statements about what is
+    derived)."""
+    have = con.sql(
+        "SELECT count(path_keys), count(parent_source_id), count(prefix_key), count(chain), count(runs) FROM ordered"
+    ).fetchall()[0]
+    if have[4]:
+        from_runs(con)
+        return "blocks", []
+    if have[0]:
+        con.execute("CREATE OR REPLACE TEMP VIEW path AS SELECT * FROM ordered")
+        from_paths(con)
+        return "blocks", []
+    if have[1]:
+        _link(
+            con,
+            "LEFT JOIN request p ON p.source_id = o.parent_source_id AND p.request_id < o.request_id",
+            "p.request_id",
+        )
+        roots = from_chain(con)
+        note = "node: a request's prefix is its parent's prompt; a shorter prompt starts a new chain"
+        shared = (
+            f"node: {roots} shared roots, one per model, client version and working folder, as long as the median "
+            "reported "
+            "read of parentless requests there"
+        )
+        return "chain", [note, shared] if roots else [note]
+    if have[2]:
+        from_flat(con)
+        return "flat", []
+    if have[3] and surrogate == "session":
+        previous = "(SELECT *, lag(request_id) OVER (PARTITION BY chain ORDER BY request_id) AS before FROM ordered)"
+        _link(con, f"LEFT JOIN {previous} p USING (request_id)", "p.before", root="NULL")
+        from_chain(con)
+        return "chain", [
+            "node: no prefix identity in the log; each prompt is taken to extend the one before it in its session "
+            "(session-local reuse only, never a prompt shared by sessions)"
+        ]
+    no_identity(con)
+    return None, []
+
+
+def _link(con: Con, join: str, parent: str, root: str = "o.root_scope") -> None:
+    """The temporary table `link` that `from_chain` reads; a parent of another model or scope is no parent."""
+    con.execute(
+        f"CREATE OR REPLACE TEMP TABLE linked AS SELECT o.request_id, {parent} AS parent, "
+        "coalesce(o.input_tokens, 0) AS prompt, "
+        f"concat_ws('|', o.model, o.cache_scope, {root}) AS scope, {root} IS NULL AS rootless, "
+        "coalesce(o.read_tokens, 0) AS reads, coalesce(o.restart, false) AS restart, o.model AS model, "
+        "o.cache_scope AS cache_scope "
+        f"FROM ordered o {join}"
+    )
+    con.execute(
+        "CREATE OR REPLACE TEMP TABLE link AS SELECT l.request_id, l.parent, l.prompt, "
+        "CASE WHEN NOT l.rootless THEN l.scope END AS scope, l.reads, l.restart OR (l.parent IS NOT NULL AND "
+        "(l.model IS DISTINCT FROM q.model OR l.cache_scope IS DISTINCT FROM q.cache_scope)) AS restart "
+        "FROM linked l LEFT JOIN linked q ON q.request_id = l.parent ORDER BY l.request_id"
+    )
