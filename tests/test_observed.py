@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kit import log as logs
 from kit.prefix import load_paths
@@ -19,7 +22,7 @@ from kit.providers import (
     survival,
     ttl_observed,
 )
-from kit.providers.simulate import expected_losses, simulate
+from kit.providers.simulate import _median_of_others, expected_losses, simulate
 from kit.replay import Setting
 from tests.chain_log import chain_log, told
 from tests.conftest import shared_data
@@ -242,3 +245,14 @@ def test_simulated_new_tokens_by_class_add_up_with_prompts_under_the_minimum_unc
         2_000, 2_000, 1_500, 700,
     ]  # fmt: skip
     assert made["cost"] * 1e6 == pytest.approx(2_000 * 0.3 + 2_000 * 3.75 + 1_500 * 6 + 700 * 3)
+
+
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=12))
+def test_the_median_of_the_others_leaves_out_exactly_its_own(values):
+    """Against the plain definition, for every member and for somebody who is no member."""
+    ordered = sorted(values)
+    n, column = len(ordered), np.array(ordered, np.float64)
+    for own in range(-1, n):
+        others = ordered if own < 0 else ordered[:own] + ordered[own + 1 :]
+        found = _median_of_others(column, np.array([0]), np.array([n]), np.array([own]))[0]
+        assert found == (int(np.median(others)) if others else 0)

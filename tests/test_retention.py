@@ -150,7 +150,7 @@ def test_a_prefix_under_the_minimum_is_never_cached():
     [
         ({"has_clock": False}, CLAUDE, SONNET, "no common clock"),
         ({"identity": None}, CLAUDE, SONNET, "no prefix identity"),
-        ({}, rule_for(None, "house"), SONNET, "publishes no retention"),
+        ({}, rule_for(None, "house"), SONNET, "No provider with a published caching rule"),
         ({}, rule_named("xai"), SONNET, "publishes no retention"),
     ],
 )

@@ -93,6 +93,8 @@ def _cannot_tell(log: Any, rule: Rule, rates: Rates | None) -> str | None:
         return "This log has no prefix identity, so the cheapest retention cannot be told."
     choice = rule.choice("short")
     if choice is None or choice.seconds is None:
+        if rule.id is None:
+            return "No provider with a published caching rule is named, so there is no retention to choose."
         return "The provider publishes no retention to choose, so there is no advice on it."
     if rates is None or not any(rate.found for rate in rates.rows):
         return "No price is found for this log's models, so the cheapest retention cannot be told in money."

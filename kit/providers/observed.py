@@ -16,6 +16,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from kit.intervals import block_weights, quantiles, ratio
+from kit.prefix import BOOTSTRAP_BLOCKS
 from kit.providers.rules import rule_for
 from kit.replay import Setting
 
@@ -68,7 +69,8 @@ def returns(log: Any) -> pl.DataFrame:
 
 
 def _session_codes(frame: pl.DataFrame) -> NDArray[np.int64]:
-    return (frame["session"].rank("dense").cast(pl.Int64) - 1).to_numpy().astype(np.int64)
+    """Bootstrap units: sessions, dealt into at most 200 blocks."""
+    return ((frame["session"].rank("dense").cast(pl.Int64) - 1) % BOOTSTRAP_BLOCKS).to_numpy().astype(np.int64)
 
 
 def survival(log: Any) -> list[dict[str, Any]]:

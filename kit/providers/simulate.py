@@ -156,11 +156,31 @@ def _other_roots(paths: Paths, leaf: Ints, starts: Flags, read: Ints, reported: 
 
     The root's length in the log's nodes is itself a median over all of them; here every request leaves itself out.
     """
-    root = np.where(leaf >= 0, root_of(paths.parent)[np.maximum(leaf, 0)], -1)
-    adjusted, groups = read.copy(), dict[int, list[int]]()
-    for request in np.flatnonzero(starts & (root >= 0) & (reported > 0)).tolist():
-        groups.setdefault(int(root[request]), []).append(request)
-    for request in np.flatnonzero(starts & (read > 0) & (root >= 0)).tolist():
-        others = [reported[other] for other in groups.get(int(root[request]), []) if other != request]
-        adjusted[request] = int(np.median(others)) if others else 0
+    root = np.where(leaf >= 0, root_of(paths.parent)[np.maximum(leaf, 0)], -1) if paths.parent.size else leaf
+    adjusted = read.copy()
+    told = np.flatnonzero(starts & (root >= 0) & (reported > 0))
+    order = told[np.lexsort((reported[told], root[told]))]
+    roots, first, size = np.unique(root[order], return_index=True, return_counts=True)
+    place = np.full(leaf.size, -1, np.int64)
+    place[order] = np.arange(order.size)
+    found = np.flatnonzero(starts & (read > 0) & (root >= 0))
+    group = np.searchsorted(roots, root[found])
+    known = (
+        (group < roots.size) & (roots[np.minimum(group, roots.size - 1)] == root[found]) if roots.size else group < 0
+    )
+    adjusted[found[~known]] = 0
+    found, group = found[known], group[known]
+    own = place[found] - first[group]
+    values = reported[order].astype(np.float64)
+    adjusted[found] = _median_of_others(values, first[group], size[group], np.where(place[found] >= 0, own, -1))
     return adjusted
+
+
+def _median_of_others(values: NDArray[np.float64], first: Ints, size: Ints, own: Ints) -> Ints:
+    """Median of a sorted group of `size` values from `first` without the member `own` (-1 = no member); 0 if none."""
+    left = size - (own >= 0)
+    ends = []
+    for at in ((left - 1) // 2, left // 2):
+        place = first + at + ((own >= 0) & (at >= own))
+        ends.append(values[np.clip(place, 0, max(values.size - 1, 0))])
+    return np.where(left > 0, (ends[0] + ends[1]) / 2, 0).astype(np.int64)
