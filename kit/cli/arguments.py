@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
+from pathlib import Path
 from typing import NoReturn
 
 LOG_HELP = "log file, folder or glob (Parquet, CSV or JSON lines, also gz and zst)"
@@ -142,7 +143,12 @@ def pairs(texts: Iterable[str], option: str) -> dict[str, str]:
     out: dict[str, str] = {}
     for text in texts:
         left, equals, right = text.partition("=")
+        if option == "--map" and not equals and Path(text).is_file():
+            from kit.log import read_mapping
+
+            out.update(read_mapping(text))
+            continue
         if not (equals and left.strip() and right.strip()):
-            raise UsageError(f"{option} takes canonical=column, got {text!r}")
+            raise UsageError(f"{option} takes canonical=column (--map also a .toml or .json file), got {text!r}")
         out[left.strip()] = right.strip()
     return out

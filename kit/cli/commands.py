@@ -161,9 +161,18 @@ def sample(chosen: argparse.Namespace) -> int:
 
 def hash(chosen: argparse.Namespace) -> int:
     """Turn raw prompts into a hashed log."""
+    from tqdm import tqdm
+
     from kit import log
 
-    made = log.hash_log(chosen.dump, Path(chosen.out), salt=chosen.salt, block_tokens=chosen.block_tokens)
+    with tqdm(unit="B", unit_scale=True, leave=False, disable=not sys.stderr.isatty()) as bar:
+
+        def show(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+
+        out = Path(chosen.out)
+        made = log.hash_log(chosen.dump, out, salt=chosen.salt, block_tokens=chosen.block_tokens, progress=show)
     count, left = numbers.count(made["hashed"]), numbers.count(sum(made["rejected"].values()))
     print(f"wrote {count} requests to {chosen.out} ({left} rejected); no prompt text is in it")
     return 0

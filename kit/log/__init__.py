@@ -184,7 +184,8 @@ def residency(given: Sources) -> dict[str, Any]:
     form, _, peeks, _, _ = look(given)
     if form.name != "vllm_kv_events":
         raise LogError(f"{peeks[0].label}: recognised as {form.name}, not as KV events; use load")
-    return kv_events.residency(event for one in peeks for _, event in hashing.records(one) if isinstance(event, dict))
+    return kv_events.residency(event for one in peeks for _, event, _ in hashing.records(one) if isinstance(event,
+    dict))
 
 
 def inspect(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -38,25 +39,26 @@ def has_prompts(form: Format, peeks: Sequence[Peek]) -> bool:
     return any(one.any_record(lambda record: read(record) is not None) for one in peeks)
 
 
-def records(one: Peek) -> Iterator[tuple[int, Any]]:
-    """(place from 1, record) of a file: parsed lines, lines of text, or the elements of a document."""
+def records(one: Peek) -> Iterator[tuple[int, Any, int]]:
+    """(place from 1, record, bytes) of a file: parsed lines, lines of text, or the elements of a document."""
     with open_bytes(one.path) as stream:
         if one.container == "json":
             whole = json.loads(stream.read().decode("utf-8-sig"))
-            yield from enumerate(whole if isinstance(whole, list) else [whole], 1)
+            yield from ((place, item, 0) for place, item in enumerate(whole if isinstance(whole, list) else [whole], 1))
             return
         for place, line in enumerate(stream, 1):
             text = line.decode("utf-8", "replace").lstrip("\ufeff")
             try:
-                yield place, text if one.container == "text" else json.loads(text)
+                yield place, text if one.container == "text" else json.loads(text), len(line)
             except (ValueError, RecursionError):
                 continue
 
 
-def _prompt(read: Callable[[Any], Prompt | None], record: Any) -> Prompt | None:
+def _prompt(form: Format, record: Any) -> Prompt | None:
     """The prompt of a record; a record of another shape has none."""
     try:
-        return read(record)
+        found: Prompt | None = form.prompt(record) if form.prompt is not None else None
+        return found
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
 
@@ -65,32 +67,38 @@ def hash_prompts(
     con: Con, form: Format, peeks: Sequence[Peek], *, block_tokens: int = BLOCK_TOKENS, salt: bytes = b"",
     tokenizer: str | None = None, progress: Progress | None = None,
 ) -> list[str]:  # fmt: skip
-    """Fill path_keys, path_tokens and path_types of `staged` from the prompts; statements about what was estimated."""
-    assert form.prompt is not None
+    """Fill path_keys, path_tokens and path_types of `staged` from the prompts; statements about what was estimated.
+
+    `progress(bytes done, bytes in all)` is called while reading.
+    """
     encode = encoder(tokenizer)
     con.execute(
         "CREATE OR REPLACE TEMP TABLE prompt_path(filename VARCHAR, place BIGINT, keys UBIGINT[], tokens BIGINT[], "
         "types VARCHAR[])"
     )
-    total, done, exact = sum(one.path.stat().st_size for one in peeks), 0, True
-    for one in peeks:
-        batch: list[dict[str, Any]] = []
-        for place, record in records(one):
-            found = _prompt(form.prompt, record)
-            if found is None:
+    sizes = [one.path.stat().st_size for one in peeks]
+    exact = True
+    for index, one in enumerate(peeks):
+        before, seen, batch = sum(sizes[:index]), 0, list[dict[str, Any]]()
+        for place, record, size in records(one):
+            seen += size
+            if (found := _prompt(form, record)) is None:
                 continue
             exact = exact and found.ids is not None
             path = hash_prompt(found, block_tokens, salt, encode)
-            batch.append({"filename": str(one.path), "place": place, "keys": path.keys, "tokens": path.tokens,
-                          "types": path.types})  # fmt: skip
+            batch.append({"filename": str(one.path), "place": place, **asdict(path)})
             if len(batch) == BATCH:
                 _store(con, batch)
                 batch = []
+                _tell(progress, before + min(sizes[index], seen), sum(sizes))
         _store(con, batch)
-        done += one.path.stat().st_size
-        if progress:
-            progress(done, total)
+        _tell(progress, before + sizes[index], sum(sizes))
     return _attach(con, block_tokens, exact or tokenizer is not None)
+
+
+def _tell(progress: Progress | None, done: int, total: int) -> None:
+    if progress is not None:
+        progress(done, total)
 
 
 def _store(con: Con, batch: list[dict[str, Any]]) -> None:
