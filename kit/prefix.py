@@ -10,7 +10,8 @@ is worth the full blocks that end inside it: floor(end / block) - floor(start / 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +39,8 @@ class Paths:
     tier), `unit_tokens` (what eviction frees at a time: the node, or one block of a segment), `path_tokens` (root to
     node, inclusive). Per request: `leaf` (deepest node, -1 = nothing cacheable),
     `ts_us` (start, microseconds), `input_tokens` (inclusive total), `block` (bootstrap block), `rate` (price group),
-    `hour` (from the first full hour), `warm` (counts in the warm window). Units: tokens, microseconds.
+    `hour` (from the first full hour), `warm` (counts in the warm window), `tags` what some policies ask for (name ->
+    one number per request: session_type as a code, turn, priority). Units: tokens, microseconds.
     """
 
     parent: NDArray[np.int32]
@@ -60,6 +62,7 @@ class Paths:
     warm: NDArray[np.bool_]
     warm_basis: str
     block_tokens: int
+    tags: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     @property
     def requests(self) -> int:
@@ -400,7 +403,8 @@ def load_paths(
     requests = pl.DataFrame(
         log.con.sql(
             "SELECT epoch_us(ts)::BIGINT AS ts_us, coalesce(input_tokens, prefix_tokens, 0)::BIGINT AS input_tokens, "
-            "coalesce(node_id, -1)::INTEGER AS leaf, session_id FROM request LEFT JOIN request_node USING (request_id) "
+            "coalesce(node_id, -1)::INTEGER AS leaf, session_id, replica, session_type, turn FROM request "
+            "LEFT JOIN request_node USING (request_id) "
             "ORDER BY request_id"
         )
     )
@@ -409,10 +413,17 @@ def load_paths(
         coded = requests["session_id"].fill_null("").cast(pl.Categorical).to_physical().to_numpy().astype(np.int64)
         absent = requests["session_id"].is_null().to_numpy()
         sessions = np.where(absent, coded.max() + 1 + np.arange(coded.size), coded)
+    tags = {} if sessions is None else {"session": sessions}
+    for name in ("replica", "session_type"):
+        if requests[name].null_count() == 0 and requests.height:
+            tags[name] = requests[name].cast(pl.Categorical).to_physical().to_numpy().astype(np.int64)
+    if requests["turn"].null_count() == 0 and requests.height:
+        tags["turn"] = requests["turn"].to_numpy().astype(np.int64)
     block = block_tokens or log.facts.block_tokens or 1
     by_block = log.facts.identity == "blocks" and block > 1 and partial_tail == "drop"
-    return make_paths(
+    paths = make_paths(
         nodes["parent"].to_numpy(), nodes["tokens"].to_numpy(), requests["leaf"].to_numpy(),
         requests["ts_us"].to_numpy(), requests["input_tokens"].to_numpy(), block_tokens=block,
         partial_tail=partial_tail, sessions=sessions, rate=rate, unit_tokens=block if by_block else None,
     )  # fmt: skip
+    return replace(paths, tags=tags)

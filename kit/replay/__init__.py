@@ -67,8 +67,10 @@ class Tally:
     """What one policy did at one capacity, in integers.
 
     `by_block` int64[2 (before the warm window, in it), rates, bootstrap blocks, FIELDS]; `by_hour` int64[hours, rates,
-    FIELDS]; `resident_token_seconds` tokens held x seconds. For every cell: hit + write + uncached = input tokens, and
-    hit + the seven missed_* = input tokens.
+    FIELDS]; `resident_token_seconds` tokens held x seconds; `eviction_age_tokens` int64[bins] tokens evicted by seconds
+    since their last use (bin k: 2^(k-1) to 2^k - 1, bin 0 under one second); `hit_depth_requests` int64[11] hit
+    requests by tenth of the prompt that hit (the last: all of it). For every cell: hit + write + uncached = input
+    tokens, and hit + the seven missed_* = input tokens.
     """
 
     policy: str
@@ -77,6 +79,8 @@ class Tally:
     by_block: Ints
     by_hour: Ints
     resident_token_seconds: float
+    eviction_age_tokens: Ints
+    hit_depth_requests: Ints
 
     def blocks(self, field: str, window: str = "cold") -> Ints:
         """One field per price group and bootstrap block, int64[rates, blocks]; window `cold` (all) or `warm`."""
@@ -130,7 +134,7 @@ def _run(paths: Paths, policy: Policy, capacity_tokens: int, setting: Setting, p
         round(setting.visible_after_seconds * 1e6), setting.minimum_tokens,
         setting.newcomer_may_be_victim or getattr(policy.module, "INSERT_FIRST", False),
         by_block, by_hour, resident)  # fmt: skip
-    return Tally(policy.name, capacity_tokens, setting, by_block, by_hour, float(resident[0]))
+    return Tally(policy.name, capacity_tokens, setting, by_block, by_hour, float(resident[0]), tier.ages, tier.depths)
 
 
 def replay(

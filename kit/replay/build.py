@@ -29,8 +29,8 @@ The loop's own steps are inlined, since passing the arrays costs more than most 
 
 HOOKS = ("enter", "touch", "leave", "cover", "uncover", "victim")
 OPTIONAL = ("unfinished", "readable")
-LOOP = ("remove", "trim", "expire", "match", "count", "make_room", "admit", "regrow", "hit_until", "settle", "bypass",
-        "serve", "run")  # fmt: skip
+LOOP = ("remove", "trim", "expire", "match", "count", "note_age", "make_room", "admit", "regrow", "hit_until", "settle",
+        "bypass", "serve", "run")  # fmt: skip
 STATE = ("pool", "own")
 RANKED = ("key", "on_enter", "on_touch", "on_leave")
 
@@ -144,11 +144,15 @@ def state(
     if unknown:
         accepted = ", ".join(policy.parameters) or "none"
         raise ValueError(f"policy {policy.name!r} has no parameter {sorted(unknown)[0]!r}; accepted: {accepted}")
+    for tag in policy.tags:
+        if tag not in paths.tags:
+            raise ValueError(f"policy {policy.name!r} needs {tag!r} of every request, which this log does not have; "
+                             f"name its column with --map {tag}=COLUMN, or leave the policy out")  # fmt: skip
     given = {**policy.parameters, **(parameters or {})}
     known = {"nodes": paths.parent.size, "path_tokens": paths.path_tokens, "room_tokens": paths.room_tokens,
              "tokens": paths.tokens, "depth": paths.depth, "parent": paths.parent,
              "most_uses": paths.requests, "leaf": paths.leaf, "capacity_tokens": capacity_tokens,
-             "block_tokens": paths.block_tokens}  # fmt: skip
+             "block_tokens": paths.block_tokens, "ts_us": paths.ts_us, **paths.tags}  # fmt: skip
     own = _given(policy.module.own, known, given) if hasattr(policy.module, "own") else np.zeros(1)
     make_pool = leaf_heap.pool if policy.ranked else policy.module.pool
     return _given(make_pool, known, given), own

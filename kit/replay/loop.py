@@ -30,6 +30,7 @@ FIRST_CAUSE = COLD
 NEVER_SEEN, WAS_EVICTED, HAS_EXPIRED, WAS_LOST, TOO_SHORT, NOT_YET_READABLE, BYPASSED = range(7)
 NOBODY = -2
 ROOT_FIRST = False
+AGES = 40
 
 
 NODE = np.dtype(
@@ -60,12 +61,15 @@ REQUEST = np.dtype(
 
 class Tier(NamedTuple):
     """The tier under study: `nodes` recarray of NODE, `row` one request's figures in the order of FIELDS, `used` [1]
-    tokens held, `path` a scratch for one path, leaf first."""
+    tokens held, `path` a scratch for one path, leaf first; `ages` [AGES] tokens evicted by idle time, bin k holding
+    2^(k-1) to 2^k - 1 whole seconds (bin 0: under one second); `depths` [11] hit requests by tenth of prompt hit."""
 
     nodes: Any
     row: NDArray[np.int64]
     used: NDArray[np.int64]
     path: NDArray[np.int32]
+    ages: NDArray[np.int64]
+    depths: NDArray[np.int64]
 
 
 def tier(paths: Paths) -> Tier:
@@ -78,7 +82,8 @@ def tier(paths: Paths) -> Tier:
     nodes["used_at"] = -1
     nodes["pinned"] = NOBODY - 1
     longest = int(paths.depth.max()) + 1 if paths.depth.size else 1
-    return Tier(nodes, np.zeros(len(FIELDS), np.int64), np.zeros(1, np.int64), np.empty(longest, np.int32))
+    return Tier(nodes, np.zeros(len(FIELDS), np.int64), np.zeros(1, np.int64), np.empty(longest, np.int32),
+                np.zeros(AGES, np.int64), np.zeros(11, np.int64))  # fmt: skip
 
 
 def requests(paths: Paths, lost: NDArray[np.bool_]) -> Any:
@@ -198,7 +203,17 @@ def count(t: Any, length: int, at: int, request: int, now: int, visible_us: int)
     return hit, need, held
 
 
-def make_room(t: Any, pool: Any, own: Any, most: int, request: int) -> None:
+def note_age(week: Any, t: Any, node: int, tokens: int, now: int) -> None:
+    """Count evicted tokens under the time since their last use."""
+    seconds = (now - week[t.nodes[node].used_at].ts_us) // 1_000_000
+    at = 0
+    while seconds > 0 and at < AGES - 1:
+        seconds >>= 1
+        at += 1
+    t.ages[at] += tokens
+
+
+def make_room(week: Any, t: Any, pool: Any, own: Any, most: int, request: int, now: int) -> None:
     """Evict until at most `most` tokens are held, never what `request` pins (NOBODY = nothing is pinned). The tail of a
     segment goes first, as many units of it as the shortfall needs."""
     while t.used[0] > most or unfinished(pool, own):
@@ -208,9 +223,11 @@ def make_room(t: Any, pool: Any, own: Any, most: int, request: int) -> None:
         loser = t.nodes[node]
         units = max(-(-(t.used[0] - most) // loser.unit_tokens), 1)
         if units * loser.unit_tokens < loser.held_tokens:
+            note_age(week, t, node, units * loser.unit_tokens, now)
             trim(t, node, units * loser.unit_tokens)
             t.row[EVICTIONS] += units
         else:
+            note_age(week, t, node, loser.held_tokens, now)
             t.row[EVICTIONS] += -(-loser.held_tokens // loser.unit_tokens)
             remove(t, pool, own, node, np.int64(WAS_EVICTED))
 
@@ -251,8 +268,8 @@ def hit_until(t: Any, node: int, whole: bool, now: int, visible_us: int) -> None
     here.reused_tokens = max(here.reused_tokens, read)
 
 
-def settle(t: Any, pool: Any, own: Any, length: int, at: int, request: int, now: int, visible_us: int, read: bool,
-           capacity: int) -> None:  # fmt: skip
+def settle(week: Any, t: Any, pool: Any, own: Any, length: int, at: int, request: int, now: int, visible_us: int,
+           read: bool, capacity: int) -> None:  # fmt: skip
     """Touch what is resident and insert what is missing, from leaf to root so that the root ends most recent.
 
     ROOT_FIRST policies walk from the root instead and make room one node at a time, with nothing pinned.
@@ -267,7 +284,7 @@ def settle(t: Any, pool: Any, own: Any, length: int, at: int, request: int, now:
             regrow(t, node, now, visible_us)
         else:
             if ROOT_FIRST:
-                make_room(t, pool, own, capacity - t.nodes[node].room_tokens, np.int64(NOBODY))
+                make_room(week, t, pool, own, capacity - t.nodes[node].room_tokens, np.int64(NOBODY), now)
             admit(t, pool, own, node, request, now, visible_us)
         t.nodes[node].used_at = request
 
@@ -289,10 +306,11 @@ def bypass(t: Any, pool: Any, own: Any, length: int, at: int, request: int, now:
     t.row[EXPIRED] = 0
 
 
-def serve(ask: Any, t: Any, pool: Any, own: Any, request: int, capacity: int, visible_us: int, minimum_tokens: int,
+def serve(week: Any, t: Any, pool: Any, own: Any, request: int, capacity: int, visible_us: int, minimum_tokens: int,
           newcomer: bool) -> None:  # fmt: skip
     """One request against the tier; its figures go into the row."""
     row = t.row
+    ask = week[request]
     end = np.int64(ask.leaf)
     total = ask.input_tokens
     row[REQUESTS] = 1
@@ -319,15 +337,17 @@ def serve(ask: Any, t: Any, pool: Any, own: Any, request: int, capacity: int, vi
         row[BELOW_MINIMUM] += again
     if held <= capacity:
         if not newcomer and not ROOT_FIRST:
-            make_room(t, pool, own, capacity - need, request)
-        settle(t, pool, own, length, at, request, now, visible_us, hit > 0, capacity)
+            make_room(week, t, pool, own, capacity - need, request, now)
+        settle(week, t, pool, own, length, at, request, now, visible_us, hit > 0, capacity)
         if newcomer:
-            make_room(t, pool, own, capacity, np.int64(NOBODY))
+            make_room(week, t, pool, own, capacity, np.int64(NOBODY), now)
         row[WRITE] = whole - hit - again
     else:
         bypass(t, pool, own, length, at, request, now, visible_us, hit > 0)
         row[WRITE] = matched - hit - again
     row[HITS] = 1 if hit > 0 else 0
+    if hit > 0:
+        t.depths[hit * 10 // total] += 1
     row[HIT] = hit
     row[UNCACHED] = total - hit - row[WRITE]
     row[BELOW_MINIMUM] += total - whole
@@ -349,7 +369,7 @@ def run(week: Any, t: Any, pool: Any, own: Any, capacity: int, ttl_us: int, visi
             row[field] = 0
         if ttl_us > 0:
             cursor = expire(week, t, pool, own, cursor, ask.ts_us, ttl_us, resident)
-        serve(ask, t, pool, own, request, capacity, visible_us, minimum_tokens, newcomer)
+        serve(week, t, pool, own, request, capacity, visible_us, minimum_tokens, newcomer)
         window = 1 if ask.warm else 0
         for field in range(N_FIELDS):
             by_block[window, ask.rate, ask.block, field] += row[field]

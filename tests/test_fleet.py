@@ -1,0 +1,117 @@
+"""Fleets, samples and budgets in GiB: hand-worked, conserving, and honest about what is missing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kit.prefix import Paths, flat_forest, make_paths
+from kit.replay import Setting, replay
+from kit.replay.fleet import replay_fleet, route, select
+from kit.replay.miniature import estimate, sample_paths
+from kit.replay.room import GIB, SHAPES, Shape, capacity_tokens
+
+SECOND = 1_000_000
+
+
+def flat(keys: list[int], sessions: list[int] | None = None) -> Paths:
+    codes = np.array(keys, np.uint64)
+    leaf, parent, tokens, *_ = flat_forest(codes, np.ones(codes.size, np.int64))
+    named = None if sessions is None else np.array(sessions)
+    paths = make_paths(parent, tokens, leaf, np.arange(codes.size) * SECOND, sessions=named)
+    return paths if named is None else replace(paths, tags={"session": named})
+
+
+def test_round_robin_pays_for_the_same_prefix_on_every_replica() -> None:
+    # one key, six requests, two replicas: one tier hits five times, two tiers miss once each
+    paths = flat([7] * 6)
+    whole = replay(paths, "lru", capacity_tokens=5).total()
+    spread = replay_fleet(paths, route(paths, 2, "round_robin"), "lru", capacity_tokens=5).total()
+    kept = replay_fleet(paths, route(paths, 2, "root"), "lru", capacity_tokens=5).total()
+    assert (whole["hits"], spread["hits"], kept["hits"]) == (5, 4, 5)
+
+
+def test_a_sticky_session_stays_on_one_replica() -> None:
+    paths = flat([1, 2, 1, 2, 1, 2], [5, 6, 5, 6, 5, 6])
+    by_session = route(paths, 4, "session")
+    assert len(set(by_session[::2].tolist())) == len(set(by_session[1::2].tolist())) == 1
+
+
+def test_a_fleet_conserves_requests_and_tokens() -> None:
+    rng = np.random.default_rng(3)
+    paths = flat(rng.integers(0, 40, 500).tolist(), rng.integers(0, 30, 500).tolist())
+    for by in ("session", "root", "round_robin", "random"):
+        total = replay_fleet(paths, route(paths, 3, by), "lru", capacity_tokens=6).total()
+        assert total["requests"] == total["input_tokens"] == 500
+        assert total["hit_tokens"] + total["write_tokens"] + total["uncached_tokens"] == 500
+
+
+def test_one_replica_is_the_plain_replay() -> None:
+    rng = np.random.default_rng(4)
+    paths = flat(rng.integers(0, 40, 300).tolist())
+    fleet = replay_fleet(paths, route(paths, 1, "random"), "lfu", capacity_tokens=9, setting=Setting(ttl_seconds=50))
+    plain = replay(paths, "lfu", capacity_tokens=9, setting=Setting(ttl_seconds=50))
+    assert (fleet.by_block == plain.by_block).all()
+
+
+def test_the_logged_replica_is_used_as_it_stands() -> None:
+    paths = replace(flat([1, 1, 1, 1]), tags={"replica": np.array([9, 4, 9, 4])})
+    assert route(paths, 99, "logged").tolist() == [0, 1, 0, 1]
+
+
+def test_what_a_log_lacks_is_said() -> None:
+    with pytest.raises(ValueError, match="routing by 'session' needs the column 'session'"):
+        route(flat([1, 2]), 2, "session")
+    with pytest.raises(ValueError, match="unknown route 'nearest'; known: logged, session"):
+        route(flat([1, 2]), 2, "nearest")
+
+
+def test_select_keeps_the_ancestors_and_renumbers() -> None:
+    # chain 0-1-2 and root 3; keeping the request at 2 keeps nodes 0 1 2
+    paths = make_paths(np.array([-1, 0, 1, -1]), np.array([4, 5, 6, 7]), np.array([3, 2]), np.array([0, 1]))
+    kept = select(paths, np.array([False, True]))
+    assert kept.parent.tolist() == [-1, 0, 1] and kept.leaf.tolist() == [2] and kept.path_tokens.tolist() == [4, 9, 15]
+
+
+def test_a_sample_keeps_whole_sessions_and_names_them() -> None:
+    sessions = np.repeat(np.arange(400), 5)
+    paths = flat((np.arange(2000) % 300).tolist(), sessions.tolist())
+    small, what = sample_paths(paths, 0.5, seed=2)
+    kept = small.tags["session"]
+    assert what == "sessions" and all((kept == code).sum() == 5 for code in np.unique(kept))
+    assert small.requests / paths.requests == pytest.approx(0.5, abs=0.1)  # 4 standard errors of 400 sessions
+
+
+def test_an_estimate_prints_its_error_on_lru() -> None:
+    rng = np.random.default_rng(5)
+    keys = rng.zipf(1.2, 60_000) % 20_000
+    paths = flat(keys.tolist())
+    guess = estimate(paths, "lfu", 4000, 0.5)
+    exact = replay(paths, "lfu", capacity_tokens=4000).hit_token_ratio() or 0
+    sampled_lru = estimate(paths, "lru", 4000, 0.5)
+    plain_lru = replay(paths, "lru", capacity_tokens=4000).hit_token_ratio() or 0
+    assert sampled_lru.hit_token_ratio - plain_lru == pytest.approx(guess.lru_error)
+    assert abs(guess.hit_token_ratio - exact) < 0.2
+    with pytest.raises(ValueError, match="under 1,000 blocks"):
+        estimate(paths, "lfu", 4000, 0.1)
+
+
+def test_bytes_per_token_by_hand() -> None:
+    # 32 layers x 2 x 8 heads x 128 numbers x 2 bytes = 131,072 bytes: 8,192 tokens a GiB
+    assert SHAPES["llama-3.1-8b"].bytes_per_token() == 131_072
+    assert capacity_tokens(1, model="llama-3.1-8b") == GIB // 131_072 == 8192
+    assert capacity_tokens(2, kv_bytes_per_token=1024) == 2 * 1024 * 1024
+    # latent attention: 61 layers x 576 numbers x 2 bytes
+    assert SHAPES["deepseek-v3"].bytes_per_token() == 61 * 576 * 2
+    assert Shape(1, 1, 1).bytes_per_token("fp8") == 2
+    with pytest.raises(ValueError, match="no key-value shape for model 'gpt-x'; give kv_bytes_per_token"):
+        capacity_tokens(1, model="gpt-x")
+
+
+def test_ages_at_eviction_and_depth_of_hits() -> None:
+    # capacity 1, one second apart: A is evicted 1 s after its use (bin 1), B 1 s after; A A hits all of the prompt
+    tally = replay(flat([1, 2, 3, 3]), "lru", capacity_tokens=1)
+    assert tally.eviction_age_tokens[:3].tolist() == [0, 2, 0]
+    assert tally.hit_depth_requests.tolist() == [0] * 10 + [1]
