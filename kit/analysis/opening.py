@@ -8,7 +8,7 @@ from typing import Any
 
 from kit.analysis.folders import log_name, whole_or_nothing
 from kit.analysis.parameters import from_values
-from kit.analysis.store import Analysis, analysis_key, in_progress, stored
+from kit.analysis.store import Analysis, analysis_key, in_progress, opened, stored
 
 
 def open_analysis(
@@ -37,10 +37,7 @@ def open_analysis(
     if found is not None:
         return found
     _run_into(own, sources, chosen)
-    made = stored(own, key)
-    if made is None:
-        raise OSError(f"{own}: the analysis could not be stored there; choose another out_dir")
-    return made
+    return opened(own)
 
 
 def _run_into(folder: Path, sources: list[str], parameters: Any) -> None:

@@ -242,6 +242,14 @@ def _code() -> str:
     return whole.hexdigest()[:16]
 
 
+def opened(folder: Path) -> Analysis:
+    """The analysis in a folder, whatever it answers for; OSError where there is none."""
+    found = _open(folder)
+    if found is None:
+        raise OSError(f"{folder}: no finished analysis is stored there; choose another out_dir")
+    return found[0]
+
+
 def stored(folder: Path, key: Key) -> Analysis | None:
     """The analysis in a folder when it answers for this key, else None (absent, unreadable or of other settings)."""
     found = _open(folder)

@@ -64,7 +64,7 @@ def run(
     source = source_folder()
     target.mkdir(parents=True, exist_ok=True)
     kernels: list[Any] = []
-    manager = _manager_class(store, kernels)
+    manager = _manager_class(store.resolve(), target.resolve(), kernels)
     pool = ThreadPoolExecutor(jobs)
     futures = {
         pool.submit(_execute, source / f"{name}.ipynb", target / f"{name}.ipynb", parameters, manager): name
@@ -94,7 +94,6 @@ def _execute(source: Path, target: Path, parameters: Mapping[str, Any], manager:
             parameters=dict(parameters),
             kernel_name="python3",
             kernel_manager_class=manager,
-            cwd=str(target.parent),
             progress_bar=False,
             log_output=False,
             execution_timeout=CELL_TIMEOUT_SECONDS,
@@ -105,8 +104,11 @@ def _execute(source: Path, target: Path, parameters: Mapping[str, Any], manager:
         raise NotebookError(f"{source.name} stopped: {error.ename}: {''.join(first)}") from error
 
 
-def _manager_class(store: Path, kernels: list[Any]) -> type:
-    """A kernel manager whose kernels know the unfinished store, stay silent, and are listed in `kernels`."""
+def _manager_class(store: Path, folder: Path, kernels: list[Any]) -> type:
+    """A kernel manager whose kernels work in `folder`, know the unfinished store, stay silent, and are listed.
+
+    papermill's own `cwd` would change the folder of this whole process, for all threads.
+    """
     from jupyter_client.manager import AsyncKernelManager
 
     class QuietKernels(AsyncKernelManager):
@@ -119,10 +121,10 @@ def _manager_class(store: Path, kernels: list[Any]) -> type:
             self.ip = os.path.join(self.socket_folder.name, "k")
 
         async def _async_pre_start_kernel(self, **kw: Any) -> Any:
-            env = dict(kw.pop("env", None) or os.environ)
-            env[STORE_VARIABLE] = str(store)
+            env = {**(kw.get("env") or os.environ), STORE_VARIABLE: str(store)}
             env.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
-            out = await super()._async_pre_start_kernel(env=env, stderr=subprocess.DEVNULL, **kw)
+            kw |= {"env": env, "cwd": str(folder), "stderr": subprocess.DEVNULL}
+            out = await super()._async_pre_start_kernel(**kw)
             kernels.append(self)
             return out
 

@@ -1,0 +1,255 @@
+"""The command line as a user meets it: what is printed, which exit code, and that nothing half-made is left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from kit.analysis.folders import log_name, whole_or_nothing
+from kit.analysis.parameters import Parameters
+from kit.cli import main, notebooks, reporting
+from kit.cli.arguments import UsageError
+from kit.cli.batch import named_logs
+from tests.conftest import PROJECT, shared_data
+
+SCHEMA = json.loads((PROJECT / "kit" / "results.schema.json").read_text())
+KEPT = {"report.html", "results.json", "run.json", "log.duckdb", "notebooks", "replay_point.csv", "decision_trail.csv"}
+
+
+def small_log(folder: Path, name: str = "small.csv", requests: int = 300) -> Path:
+    """300 requests, 10 s apart, that read 15 flat keys of 1,000 tokens in turn."""
+    folder.mkdir(exist_ok=True)
+    rows = [f"{10 * n},k{n % 15},1000,1200" for n in range(requests)]
+    path = folder / name
+    path.write_text("\n".join(["ts,prefix_key,prefix_tokens,input_tokens", *rows]) + "\n")
+    return path
+
+
+def run(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "kit", *arguments], capture_output=True, text=True, cwd=PROJECT, timeout=1800
+    )
+
+
+@pytest.fixture(scope="module")
+def batch(tmp_path_factory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """A batch of three logs on two workers: one good, one empty, one that is no log."""
+    folder = tmp_path_factory.mktemp("batch")
+    small_log(folder / "logs")
+    (folder / "logs" / "empty.csv").write_text("")
+    (folder / "logs" / "other.csv").write_text("colour,size\nred,3\n")
+    return folder, run("batch", str(folder / "logs"), "--out", str(folder / "out"), "--jobs", "2", "--set", "seed=2")
+
+
+def test_report_on_the_claude_week(tmp_path: Path) -> None:
+    log = shared_data("claude_agents_week.csv")
+    done = run("report", str(log), "--out", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    printed = done.stdout.splitlines()
+    assert printed[0].split() == ["rows", "read", "5,964"]
+    assert printed[1].split() == ["rows", "rejected", "0"]
+    assert printed[2].startswith("rule fired")
+    folder = tmp_path / "claude_agents_week"
+    assert printed[-1].split()[-1] == str(folder / "report.html")
+    assert {path.name for path in folder.iterdir()} >= KEPT
+    results = json.loads((folder / "results.json").read_text())
+    jsonschema.Draft202012Validator(SCHEMA).validate(results)
+    sentence = results["decision"]["sentence"]
+    assert sentence in done.stdout
+    assert sentence in (folder / "report.html").read_text()
+    assert [path.name for path in tmp_path.iterdir()] == ["claude_agents_week"]
+    for name in notebooks.NAMES:
+        book = json.loads((folder / "notebooks" / f"{name}.ipynb").read_text())
+        assert "error" not in {out["output_type"] for cell in book["cells"] for out in cell.get("outputs", [])}
+        assert str(tmp_path) not in json.dumps(book["cells"]), "no machine path in a cell that is shared"
+    for quiet_line in done.stderr.splitlines():
+        assert " s  " in quiet_line, "one quiet line per step, no noise from kernels"
+
+
+def test_batch_finishes_the_others_and_exits_1(batch: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    folder, done = batch
+    assert done.returncode == 1, done.stderr
+    rows = {row["name"]: row for row in json.loads((folder / "out" / "batch.json").read_text())}
+    assert {name: row["status"] for name, row in rows.items()} == {
+        "empty": "failed", "other": "failed", "small": "made",
+    }  # fmt: skip
+    assert "empty" in rows["empty"]["reason"]
+    assert rows["small"]["report"] == "small/report.html"
+    index = (folder / "out" / "index.html").read_text()
+    assert all(name in index for name in rows)
+    assert sorted(path.name for path in (folder / "out").iterdir()) == ["batch.json", "index.html", "small"]
+    assert json.loads((folder / "out" / "small" / "results.json").read_text())["parameters"]["seed"] == 2
+
+
+def test_batch_does_not_redo_what_is_finished(batch: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    folder, _ = batch
+    report = folder / "out" / "small" / "report.html"
+    before = report.stat().st_mtime_ns
+    again = run("batch", str(folder / "logs" / "small.csv"), "--out", str(folder / "out"), "--set", "seed=2", "--json")
+    assert again.returncode == 0, again.stderr
+    assert [row["status"] for row in json.loads(again.stdout)] == ["kept"]
+    assert report.stat().st_mtime_ns == before
+
+
+def test_an_interrupt_leaves_nothing(tmp_path: Path) -> None:
+    log = small_log(tmp_path / "logs")
+    out = tmp_path / "out"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kit", "report", str(log), "--out", str(out)],
+        cwd=PROJECT,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 600
+    while not list(out.glob(".small.*.partial/notebooks")) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode == 1
+    assert errors.strip().splitlines()[-1].startswith("kit: interrupted")
+    assert list(out.iterdir()) == []
+
+
+def test_a_failing_notebook_leaves_the_old_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = small_log(tmp_path / "logs")
+    target = tmp_path / "out" / "small"
+    target.mkdir(parents=True)
+    (target / "report.html").write_text("yesterday's")
+    books = tmp_path / "notebooks"
+    shutil.copytree(notebooks.source_folder(), books)
+    broken = json.loads((books / "2_reuse.ipynb").read_text())
+    broken["cells"][-1]["source"] = ["1 / 0"]
+    (books / "2_reuse.ipynb").write_text(json.dumps(broken))
+    monkeypatch.setattr(notebooks, "source_folder", lambda: books)
+    with pytest.raises(notebooks.NotebookError, match=r"2_reuse\.ipynb stopped: ZeroDivisionError: division by zero"):
+        reporting.make([str(log)], tmp_path / "out", Parameters(), quiet=True)
+    assert (target / "report.html").read_text() == "yesterday's"
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["small"]
+
+
+@pytest.mark.parametrize("damage", ["no kernel", "no tag", "unknown parameter"])
+def test_a_notebook_that_cannot_run_is_refused_before_any_work(tmp_path: Path, damage: str) -> None:
+    books = tmp_path / "notebooks"
+    shutil.copytree(notebooks.source_folder(), books)
+    book = json.loads((books / "1_log.ipynb").read_text())
+    if damage == "no kernel":
+        del book["metadata"]["kernelspec"]
+    if damage == "no tag":
+        book["cells"][1]["metadata"] = {}
+    (books / "1_log.ipynb").write_text(json.dumps(book))
+    given = {"nosuch": 1} if damage == "unknown parameter" else {"seed": 1}
+    with pytest.raises(notebooks.NotebookError, match=r"1_log\.ipynb"):
+        notebooks.check(books, given)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["report"], 2, "LOG"),
+        (["nosuch"], 2, "invalid choice"),
+        (["report", "x.csv", "--set", "nosuch=1"], 2, "unknown parameter 'nosuch'"),
+        (["report", "x.csv", "--set", "ttl_seconds=nan"], 2, "finite"),
+        (["report", "x.csv", "--map", "ts"], 2, "canonical=column"),
+        (["replay", "x.csv", "--capacities", "many"], 2, "whole tokens"),
+        (["replay", "x.csv", "--policies", "nosuch"], 1, "unknown policy 'nosuch'"),
+        (["batch", "nosuch-*.csv"], 2, "no log files"),
+        (["report", "absent.csv"], 1, "absent.csv"),
+        (["inspect", "absent.csv"], 1, "absent.csv"),
+        (["compare", "a.csv", "a.csv"], 2, "same log"),
+        (["sample", "week.docx"], 1, ".parquet"),
+    ],
+)
+def test_errors_are_one_line_with_the_right_code(
+    arguments: list[str], code: int, message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == code
+    printed = capsys.readouterr()
+    last = printed.err.strip().splitlines()[-1]
+    assert last.startswith("kit: ")
+    assert message in last
+    assert "Traceback" not in printed.err
+    assert list(tmp_path.glob("reports/*")) == []
+
+
+def test_debug_shows_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", "absent.csv", "--debug"]) == 1
+    assert "Traceback" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["policies", "formats", "prices"])
+def test_catalogues_are_bare_arrays_with_names(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert rows and all(row["name"] for row in rows)
+    assert main([command]) == 0
+    assert capsys.readouterr().out.splitlines()[0].startswith("name")
+
+
+def test_inspect_says_what_a_log_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = small_log(tmp_path)
+    assert main(["inspect", str(log), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["format"], found["rows"], found["kept"], found["rejected"]) == ("canonical", 300, 300, {})
+    assert {"columns", "missing", "cannot_tell"} <= found.keys()
+    assert main(["inspect", str(log)]) == 0
+
+
+def test_replay_gives_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """15 keys of 1,000 tokens in turn, in blocks of 100: at 15,000 tokens all 285 returns hit, at 14,000 none."""
+    log = small_log(tmp_path)
+    arguments = ["replay", str(log), "--policies", "lru", "--capacities", "14000,15000", "--set", "block_tokens=100"]
+    assert main([*arguments, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    plain = {r["capacity_tokens"]: r for r in rows if (r["assumption"], r["window"]) == ("neutral", "cold")}
+    assert {capacity: row["hit_tokens"] for capacity, row in plain.items()} == {14_000: 0, 15_000: 285_000}
+    assert main(arguments) == 0
+    assert "285,000" in capsys.readouterr().out
+
+
+def test_sample_is_the_same_for_the_same_seed(tmp_path: Path) -> None:
+    for name in ("a.parquet", "b.parquet"):
+        assert main(["sample", str(tmp_path / name), "--seed", "3", "--requests", "500"]) == 0
+    assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
+
+
+def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    text = capsys.readouterr().out
+    commands = ("report", "batch", "inspect", "replay", "compare", "hash", "policies", "formats", "prices", "sample")
+    assert all(name in text for name in commands)
+
+
+def test_names_of_report_folders(tmp_path: Path) -> None:
+    assert log_name(["logs/week.jsonl.gz"]) == "week"
+    assert log_name(["a/one two.csv", "a/b.csv"]) == "one_two+1"
+    assert log_name(["/srv/logs/"]) == "logs"
+    for name in ("week.csv", "week.jsonl"):
+        (tmp_path / name).write_text("x")
+    assert list(named_logs([str(tmp_path)])) == ["week", "week-2"]
+    with pytest.raises(UsageError):
+        named_logs([str(tmp_path / "*.parquet")])
+
+
+def test_a_folder_is_published_whole_or_not_at_all(tmp_path: Path) -> None:
+    target = tmp_path / "week"
+    with whole_or_nothing(target) as work:
+        (work / "a").write_text("1")
+        assert not target.exists()
+    with pytest.raises(KeyboardInterrupt), whole_or_nothing(target) as work:
+        (work / "a").write_text("2")
+        raise KeyboardInterrupt
+    assert (target / "a").read_text() == "1"
+    assert os.listdir(tmp_path) == ["week"]
