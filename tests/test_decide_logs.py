@@ -30,8 +30,8 @@ def decision(source: pl.DataFrame | Path, tmp_path: Path, **settings: Any) -> di
     if isinstance(source, pl.DataFrame):
         path = tmp_path / f"log{len(list(tmp_path.iterdir()))}.parquet"
         source.write_parquet(path)
-    chosen = {"policies": "lru,lfu_decay,length,gdsf", "replicates": 400, "waive_row_0": True, **settings}
-    parameters = Parameters(**chosen)
+    chosen = {"policies": "lru,lfu_decay,length,gdsf", "replicates": 400, "waive_row_0": True, "what_if": False}
+    parameters = Parameters(**{**chosen, **settings})
     log = read_log(str(path), parameters, None)
     try:
         found: dict[str, Any] = run_steps(log, parameters, None)["decision"]

@@ -62,6 +62,8 @@ def gather(made: Parts, assumption: str) -> Evidence:
         longest_system_keys=int(tenth["holds_system_key"]) if tenth else None,
         length_checks=_length_checks(made, assumption),
         standings=_standings(made, assumption),
+        doubling=_doubling(made, assumption),
+        kv_bytes_per_token=made.parameters.kv_bytes_per_token,
         online=tuple(_contrast(row, lru, row["interval"], made.bills) for row in online if lru and row is not lru),
     )
 
@@ -167,6 +169,17 @@ def _standings(made: Parts, assumption: str) -> tuple[Standing, ...]:
     wanted = (made.scene.actual, assumption)
     cell = [t for t in made.replayed.tallies if (t.capacity_tokens, t.setting.name) == wanted and _candidate(t.policy)]
     return standings_of(cell, made.bills, WINDOW) if cell else ()
+
+
+def _doubling(made: Parts, assumption: str) -> Contrast | None:
+    """LRU at double the budget against LRU at the budget: what room is worth."""
+    double = next((capacity for capacity, label in made.scene.capacities.items() if label == DOUBLE), None)
+    found = [made.replayed.tally("lru", capacity, assumption) for capacity in (made.scene.actual, double)]
+    pair = [(tally, made.bills.bill(tally, WINDOW)) for tally in found if tally is not None]
+    if len(pair) < 2:
+        return None
+    base, more = (_brief(tally, bill) for tally, bill in pair)
+    return _contrast(more, base, differences_from(pair, made.bills, WINDOW)[1], made.bills)
 
 
 def _brief(tally: Tally, bill: Any) -> dict[str, Any]:

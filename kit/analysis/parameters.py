@@ -55,6 +55,7 @@ class Parameters:
     price_overlay: str | None = _parameter(None, "TOML file with negotiated prices")
     waive_row_0: bool = _parameter(False, "decide although the log is too short or too small")
     counters_trustworthy: bool = _parameter(True, "frequency counters survive restarts and replicas")
+    what_if: bool = _parameter(True, "take the decision again at other budgets, lifetimes, prices and cuts")
     format: str | None = _parameter(None, "log format; none = recognised")
     column_map: Mapping[str, str] = _parameter({}, "canonical column -> column of the log")
     thresholds: Mapping[str, float] = _parameter({}, "thresholds of the decision table that differ from its defaults")

@@ -18,6 +18,7 @@ from kit.analysis.replayed import replay_all, replay_grid_of
 from kit.analysis.rows import replay_rows
 from kit.analysis.scene import set_the_scene
 from kit.analysis.store import LOG_DB, RESULTS_JSON, Analysis, analysis_key, clean, tables_of, to_json, write_tables
+from kit.analysis.whatif import what_if
 from kit.log import Log, LogError, connect, load, open_log
 from kit.log.sources import resolve
 from kit.policies import named
@@ -117,7 +118,11 @@ def run_steps(log: Log, parameters: Parameters, command: str | None, progress: S
         counters_trustworthy=parameters.counters_trustworthy,
         pessimistic=evidence["pessimistic"],
     )
-    return clean(composed.compose(made, decision))
+    results = composed.compose(made, decision)
+    if parameters.what_if:
+        progress("what would change the answer")
+        results["decision"]["sensitivity"] = what_if(made, decision)
+    return clean(results)
 
 
 def only_replay(

@@ -5,11 +5,14 @@ from __future__ import annotations
 from kit.decide.change import Judgement, Side, judge
 from kit.decide.evidence import Contrast, Evidence
 from kit.decide.money import Saving
+from kit.decide.sensitivity import Sensitivity, Variation
+from kit.decide.systems import SYSTEMS, settings_for
 from kit.decide.table import RULES, THRESHOLDS, Condition, Rule
 from kit.decide.verdict import Decision, ThresholdError, decide, sentence
 
 __all__ = [
     "RULES",
+    "SYSTEMS",
     "THRESHOLDS",
     "Condition",
     "Contrast",
@@ -18,9 +21,12 @@ __all__ = [
     "Judgement",
     "Rule",
     "Saving",
+    "Sensitivity",
     "Side",
     "ThresholdError",
+    "Variation",
     "decide",
     "judge",
     "sentence",
+    "settings_for",
 ]

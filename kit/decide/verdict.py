@@ -10,6 +10,7 @@ from kit import numbers
 from kit.decide.evidence import Evidence
 from kit.decide.money import Room, Saving, room, saving, smaller
 from kit.decide.read import Reading, RuleReading, policy_title, read_rule
+from kit.decide.systems import settings_for
 from kit.decide.table import BEST_ONLINE, RULES, THRESHOLDS
 from kit.intervals import Standing
 
@@ -67,6 +68,7 @@ class Decision:
             "room": None if self.room is None else self.room.as_dict(),
             "standings": [asdict(row) for row in self.standings],
             "regret": self.regret,
+            "what_to_set": settings_for(self.policy),
         }
 
 

@@ -1,0 +1,148 @@
+"""What to set where: the concrete setting that brings a verdict about in the system the reader runs.
+
+One row per system and version read. What a system does not have is "not available there", with the nearest policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class System:
+    """A cache as of one version: `settings` brings a policy about, `nearest` names the closest for those it lacks."""
+
+    name: str
+    version: str
+    tier: str
+    settings: Mapping[str, str]
+    nearest: Mapping[str, str] = field(default_factory=dict)
+    otherwise: str = ""
+
+
+FREQUENCY = ("lfu", "lfu_perfect", "lfu_decay")
+
+
+def _for_frequency(setting: str) -> dict[str, str]:
+    return dict.fromkeys(FREQUENCY, setting)
+
+
+SYSTEMS: tuple[System, ...] = (
+    System(
+        "vLLM",
+        "0.33.0",
+        "GPU blocks",
+        {"lru": "nothing to set: prefix caching is on and evicts by LRU"},
+        otherwise="the GPU tier evicts by LRU only",
+    ),
+    System(
+        "vLLM CPU offload",
+        "0.33.0",
+        "host memory",
+        {"lru": "eviction_policy: lru (the default)"},
+        _for_frequency("eviction_policy: arc, which weighs recency against frequency"),
+        otherwise="it has lru and arc",
+    ),
+    System(
+        "SGLang",
+        "0.5.23",
+        "radix cache",
+        {"lru": "--radix-eviction-policy lru (the default)", "lfu": "--radix-eviction-policy lfu"},
+        {
+            **_for_frequency("--radix-eviction-policy slru, which protects what was hit twice"),
+            "saecache": "--radix-eviction-policy priority, with the priority of each request set by its session type",
+        },
+        otherwise="it has lru, lfu, slru, priority and tlru",
+    ),
+    System(
+        "TensorRT-LLM",
+        "1.x",
+        "KV blocks",
+        {"lru": "nothing to set: equal priorities are evicted by LRU"},
+        {
+            **_for_frequency("KvCacheRetentionConfig: a priority above 35 for the token range of the hot prefix"),
+            "length": "KvCacheRetentionConfig: a priority below 35 for the token range of long one-shot content",
+            "saecache": "KvCacheRetentionConfig: priority and duration by token range and session type",
+        },
+        otherwise="it evicts by priority, then LRU",
+    ),
+    System(
+        "LMCache",
+        "0.5.6",
+        "CPU and remote chunks",
+        {"lru": "cache_policy: LRU (the default)", "lfu": "cache_policy: LFU", "fifo": "cache_policy: FIFO"},
+        {name: "cache_policy: LFU, which forgets on eviction and does not decay" for name in FREQUENCY[1:]},
+        otherwise="it has LRU, LFU, FIFO and MRU",
+    ),
+    System(
+        "Mooncake store",
+        "of 2026-08",
+        "shared store",
+        {"lru": "nothing to set: the oldest lease goes first, which is LRU"},
+        _for_frequency("soft pin of the hot prefixes: they are evicted last"),
+        otherwise="it evicts by lease only",
+    ),
+    System(
+        "AIBrix L1",
+        "of 2026-08",
+        "host memory",
+        {"lru": "eviction policy LRU (the default is S3FIFO)", "fifo": "eviction policy FIFO"},
+        _for_frequency("eviction policy S3FIFO (the default), which resists one-shot keys"),
+        otherwise="it has S3FIFO, LRU and FIFO",
+    ),
+    System(
+        "Redis",
+        "unstable of 2024-10",
+        "flat keys",
+        {
+            "lru": "maxmemory-policy allkeys-lru (approximate; maxmemory-samples 5)",
+            "lfu_decay": "maxmemory-policy allkeys-lfu with lfu-decay-time in minutes (1 by default, 0 = never)",
+        },
+        {name: "maxmemory-policy allkeys-lfu with lfu-decay-time 0" for name in FREQUENCY[:2]},
+        otherwise="it has LRU, LFU, random and TTL order",
+    ),
+    System(
+        "Caffeine",
+        "3.2.4",
+        "flat keys",
+        {},
+        {
+            "lru": "Caffeine evicts by W-TinyLFU only",
+            **_for_frequency("maximumWeight with a weigher: W-TinyLFU counts with periodic halving"),
+        },
+        otherwise="it has W-TinyLFU only",
+    ),
+    System(
+        "Provider cache",
+        "as published",
+        "prompt cache of a provider",
+        {},
+        {"lru": "there is nothing to evict: choose the TTL and where the breakpoints stand"},
+        otherwise="a provider evicts by its own rules; choose the TTL and where the breakpoints stand",
+    ),
+)
+
+
+def settings_for(policy: str) -> list[dict[str, Any]]:
+    """One plain row per system: name, version, tier, whether the policy exists there, the setting or the nearest."""
+    return [_row(system, policy) for system in SYSTEMS]
+
+
+def _row(system: System, policy: str) -> dict[str, Any]:
+    exact = system.settings.get(policy)
+    nearest = system.nearest.get(policy)
+    if exact is not None:
+        text = exact
+    elif nearest is not None:
+        text = f"not available there, nearest is {nearest}" if system.settings else nearest
+    else:
+        text = f"not available there: {system.otherwise}"
+    return {
+        "system": system.name,
+        "version": system.version,
+        "tier": system.tier,
+        "available": exact is not None,
+        "setting": text,
+    }
