@@ -33,15 +33,21 @@ class Measures:
 def measure(log: Log, scene: Scene, parameters: Parameters, progress: Callable[[str], None]) -> Measures:
     """All measures of a loaded log, the trace read once."""
     progress("reuse")
-    trace = reuse.read_trace(log)
+    trace = reuse.read_trace(log, parameters.time_zone)
     limit = parameters.thresholds.get("scan_token_share", THRESHOLDS["scan_token_share"])
     found = reuse.diagnose(
-        trace, parameters.top_fraction, parameters.key_cut, scene.neutral.ttl_seconds, scene.actual, scan_threshold=0.0
+        trace,
+        parameters.top_fraction,
+        parameters.key_cut,
+        scene.neutral.ttl_seconds,
+        scene.actual,
+        scan_threshold=0.0,
+        zone=parameters.time_zone,
     )
     every = found["scans"]["hours"]
     scans = {**found["scans"], "threshold": limit, "hours": [hour for hour in every if hour["share"] >= limit]}
     progress("turns")
-    turned = turns.diagnose(log, seed=parameters.seed)
+    turned = turns.diagnose(log, seed=parameters.seed, zone=parameters.time_zone)
     return Measures(
         concentration=found["concentration"],
         rotation=found["rotation"],

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, get_args, get_type_hints
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 AUTO = "auto"
 CANDIDATES = "lru,lfu,lfu_perfect,lfu_decay,length,fifo,fifo_flat,gdsf"
@@ -50,6 +51,7 @@ class Parameters:
     kv_bytes_per_token: float | None = _parameter(None, "bytes of key-value memory per token")
     top_fraction: float = _parameter(0.05, "top share of keys called hot (0 to 1)")
     key_cut: str | None = _parameter(None, "where a prefix key is cut; none = the log's own default")
+    time_zone: str = _parameter("UTC", "time zone in which a calendar day begins, an IANA name")
     replicates: int = _parameter(2000, "bootstrap replicates behind every interval")
     partial_tail: str = _parameter("drop", "drop | keep a last block that is not full")
     price_overlay: str | None = _parameter(None, "TOML file with negotiated prices")
@@ -201,6 +203,13 @@ def _finite(name: str, value: Any) -> None:
         raise ParameterError(f"{name} must be a finite number, got {value}")
 
 
+def _is_zone(name: str) -> bool:
+    try:
+        return bool(ZoneInfo(name).key)
+    except (ValueError, OSError, ZoneInfoNotFoundError):
+        return name == "UTC"
+
+
 def _check_ranges(p: Parameters) -> None:
     """Limits between and within parameters; each message says what is accepted."""
     for name in ("capacity_tokens", "block_tokens", "capacity_gib", "kv_bytes_per_token", "replicates"):
@@ -221,6 +230,8 @@ def _check_ranges(p: Parameters) -> None:
     ):
         if getattr(p, name) not in accepted:
             raise ParameterError(f"{name} must be one of {', '.join(accepted)}, got {getattr(p, name)!r}")
+    if not _is_zone(p.time_zone):
+        raise ParameterError(f"time_zone must be an IANA name such as UTC or Europe/Berlin, got {p.time_zone!r}")
     if isinstance(p.ttl_seconds, str) and p.ttl_seconds != AUTO:
         raise ParameterError(f"ttl_seconds must be seconds, none or auto, got {p.ttl_seconds!r}")
     if isinstance(p.ttl_seconds, int | float) and p.ttl_seconds <= 0:
