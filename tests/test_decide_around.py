@@ -20,7 +20,7 @@ from tests.test_decide import BETTER_LFU, QUIET, contrast, worse
 
 
 def test_room_is_worth_what_doubling_saves() -> None:
-    # Doubling 440,000 tokens saves 0.002 on each of 70,000 requests a week: 608.33 a month, 1,382.58 per million tokens.
+    # Doubling 440,000 tokens saves 0.002 on each of 70,000 requests a week: 608.33 a month, 1,382.58 per million.
     # At 131,072 bytes a token, 440,000 tokens are 53.71 GiB: 11.33 a month per GiB.
     double = contrast("lru", capacity_tokens=880_000)
     short = replace(QUIET, lru_double_hit_tokens=320_000, doubling=double, kv_bytes_per_token=131_072.0)
