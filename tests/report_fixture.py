@@ -183,6 +183,46 @@ def inter_turn() -> list[dict[str, Any]]:
     return rows
 
 
+def retention(priced: bool) -> dict[str, Any]:
+    """Short beats long by 12 USD over the week; without prices no choice can be made."""
+    if not priced:
+        return {
+            "choice": None,
+            "sentence": "Without prices there is no advice on retention.",
+            "groups": [],
+            "costs": {},
+        }
+    saving = {"value": 12.0, "low": 8.0, "high": 16.0, "level": 0.95}
+    costs = {"none": 600.0, "short": 514.8, "long": 526.8}
+    whole = {
+        "dimension": "all",
+        "group": "all",
+        "requests": REQUESTS,
+        "costs": costs,
+        "choice": "short",
+        "next_best": "long",
+    }
+    person = {
+        **whole,
+        "dimension": "trigger",
+        "group": "person",
+        "costs": {**costs, "keep_alive": 500.0},
+        "choice": "too close to call",
+    }
+    return {
+        "choice": "short",
+        "currency": "USD",
+        "costs": costs,
+        "saving": saving,
+        "assumptions": ["room for every prefix"],
+        "sentence": "Use the short retention (5m): on this log it costs USD 12.00 less than the long retention (1h).",
+        "groups": [
+            {**whole, "saving": saving},
+            {**person, "saving": {"value": 1.0, "low": -3.0, "high": 5.0, "level": 0.95}},
+        ],
+    }
+
+
 def results(priced: bool = True) -> dict[str, Any]:
     """A full set of results: rule 6 fires, the decayed LFU is proposed, money known unless `priced` is false."""
     saving = (cost_of(round(INPUT * 0.33)) - cost_of(round(INPUT * 0.46))) * 365.25 / 12 / 7
@@ -338,6 +378,17 @@ def results(priced: bool = True) -> dict[str, Any]:
                 }
             ],
         },
+        "bill": [
+            {
+                "policy": row["policy"],
+                "token_class": f"{name}_tokens",
+                "tokens": row[f"{name}_tokens"],
+                "cost": row[f"{name}_tokens"] * price / MILLION if priced else None,
+            }
+            for row in replay(priced=priced)
+            if row["capacity_label"] == "actual"
+            for name, price in (("read", 0.30), ("write", 3.75), ("write_long", 6.0), ("uncached", 3.0))
+        ],
         "miss_cost": {
             "cold": COLD * 3.75e-6,
             "evicted": evicted * 3.75e-6,
@@ -349,15 +400,13 @@ def results(priced: bool = True) -> dict[str, Any]:
         }
         if priced
         else {},
-        "ttl_verdict": {
-            "choice": "short" if priced else "too close to call",
-            "sentence": f"Keep the short TTL{': the long one would cost $12 more a week' if priced else ''}.",
-        },
+        "ttl_verdict": retention(priced),
         "days": [
             {
                 "day": f"2026-11-{16 + k}",
                 "requests": 1500 - 10 * k,
                 "input_tokens": 30_000_000 - k,
+                "hit_token_ratio_lru": 0.33,
                 "hit_tokens_lru": 9_000_000 + k,
             }
             for k in range(7)

@@ -13,8 +13,11 @@ from html.parser import HTMLParser
 from urllib.parse import unquote
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kit import numbers, report
+from kit.report.money import add_up
 from kit.report.table import Table, csv_cell, csv_text, plain, written
 from tests import report_fixture
 
@@ -108,7 +111,7 @@ def test_a_kept_lru_is_shown_beside_the_best_other_policy(results):
     kept = copy.deepcopy(results)
     kept["decision"] |= {"policy": "lru", "rule": 11, "sentence": "Keep LRU.", "saving_per_month": None}
     text = Page(report.render(kept)).text
-    assert "LFU with decay (not recommended)" in text and "Nothing to revert" in text
+    assert "LFU with decay, not recommended" in text and "Nothing to revert" in text
     assert "to save by changing the policy now" in text
 
 
@@ -144,13 +147,32 @@ def test_tables_say_what_the_results_say(results, page):
     here = {row["policy"]: row for row in results["replay"] if row["capacity_label"] == "actual"}
     for line in page.tables["table-bills"][1:]:
         row = here[by_title[line[0]]]
-        assert line[1:] == [
-            *(numbers.short(row[f"{name}_tokens"]) for name in ("read", "write", "write_long", "uncached")),
-            numbers.money(row["cost"], detail=True),
-        ]  # fmt: skip
+        read, write, uncached = row["read_tokens"] * 0.30e-6, row["write_tokens"] * 3.75e-6, 30.0
+        assert line[1:] == [numbers.money(amount, detail=True) for amount in (read, write, 0.0, uncached, row["cost"])]
     for line in page.tables["table-policies"][3:]:
         row = here[by_title[line[0].removesuffix(" (recommended)")]]
         assert line[1] == numbers.percent(row["hit_token_ratio"])
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=6))
+def test_bill_classes_add_up_as_printed(amounts):
+    shown = add_up(amounts)
+    assert round(sum(shown) * 100) == round(sum(amount * 100 for amount in amounts))
+    assert all(abs(one - other) < 0.01 + 1e-6 for one, other in zip(shown, amounts, strict=True))
+
+
+def test_the_largest_remainder_gets_the_last_cent():
+    assert add_up([0.333, 0.333, 0.334]) == [0.33, 0.33, 0.34]  # 33.3 + 33.3 + 33.4 cents: one left, to the third
+    assert add_up([1.005, 2.005]) == [1.01, 2.0]  # 100.5 + 200.5 = 301: one left, to the first of equals
+
+
+def test_retention_is_a_key_figure_and_a_table(page):
+    assert "less over this log with the short retention than with the long retention" in page.text
+    short, long, none = "$514.80", "$526.80", "$600.00"
+    assert page.tables["table-retention"][1:] == [
+        ["all", short, long, "-", none, "short", "$12.00 ($8.00 to $16.00)"],
+        ["trigger: person", short, long, "$500.00", none, "too close to call", "$1.00 (−$3.00 to $5.00)"],
+    ]
 
 
 def test_csv_links_carry_the_figures_numbers(results, page):

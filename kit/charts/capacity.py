@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,10 +21,11 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Frame:
-    """The plot: budgets from `low` to `high` tokens on a logarithmic axis, ratios from 0 to `top`, pixels."""
+    """The plot: budgets from `low` to `high` tokens on a logarithmic axis, ratios from `bottom` to `top`, pixels."""
 
     low: float
     high: float
+    bottom: float
     top: float
     width: int
     height: int
@@ -39,7 +41,7 @@ class Frame:
     def y(self) -> alt.Y:
         """The axis of the hit-token ratio."""
         axis = alt.Axis(title="Input tokens found cached", format="~%", tickCount=6)
-        return alt.Y("hit_token_ratio:Q", scale=alt.Scale(domain=[0, self.top], nice=False), axis=axis)
+        return alt.Y("hit_token_ratio:Q", scale=alt.Scale(domain=[self.bottom, self.top], nice=False), axis=axis)
 
 
 def capacity_curve(results: Row, width: int = 640) -> Figure | None:
@@ -75,11 +77,20 @@ def _frame(results: Row, rows: list[Row], named: list[str], width: int) -> Frame
     curve = [point["capacity_tokens"] for point in pick.get(results, "lru_curve", [])]
     near = [size for size in curve if min(replayed) / 4 <= size <= max(replayed) * 4 and size > 0]
     low, high = max(min([*replayed, *near]), 1), max([*replayed, *near])
-    top = max([row["hit_token_ratio"] for row in rows] + [_ceiling(results) or 0.0, 0.01])
+    bottom, top = _span(results, rows)
     longest = max([len(pick.short_title(results, policy)) for policy in named] + [len("best possible")])
-    room = min(longest * 7 + 12, int(width * 0.36))
+    room = min(longest * 7 + 24, int(width * 0.38))
     height = 320 if width > 400 else 260
-    return Frame(low, max(high, low + 1, 2), min(top * 1.05, 1.0), width - 60 - room, height)
+    return Frame(low, max(high, low + 1, 2), bottom, top, width - 60 - room, height)
+
+
+def _span(results: Row, rows: list[Row]) -> tuple[float, float]:
+    """From zero, unless everything lies in the upper half: then from a twentieth below the lowest point."""
+    ratios = [row["hit_token_ratio"] for row in rows] + ([_ceiling(results) or 0.0] if _ceiling(results) else [])
+    lowest, highest = min(ratios), max([*ratios, 0.01])
+    close = lowest > 0.5 * highest
+    bottom = max(math.floor((lowest - 0.1 * (highest - lowest) - 0.005) * 20) / 20, 0.0) if close else 0.0
+    return bottom, min(highest + 0.05 * (highest - bottom), 1.0)
 
 
 def _ceiling(results: Row) -> float | None:
@@ -112,7 +123,7 @@ def _lru_line(results: Row, frame: Frame) -> list[alt.Chart]:
     curve = [
         point
         for point in pick.get(results, "lru_curve", [])
-        if frame.low <= point["capacity_tokens"] <= frame.high and point.get("hit_token_ratio") is not None
+        if frame.low <= point["capacity_tokens"] <= frame.high and (point.get("hit_token_ratio") or 0.0) >= frame.bottom
     ]
     if len(curve) < 2:
         return []
@@ -152,19 +163,29 @@ def _bars(rows: list[Row], policy: str) -> list[Row]:
 
 
 def _names(results: Row, rows: list[Row], named: list[str], frame: Frame) -> list[alt.Chart]:
-    """Each line's name at the right of its last point, a line of text apart from the next."""
+    """Each line's name at the right edge, as near its end as a line of text for each allows."""
     ends = {row["policy"]: row["hit_token_ratio"] for row in rows if row["policy"] in named}
-    marks = [(pick.short_title(results, policy), look_of(policy).label_colour, end) for policy, end in ends.items()]
-    optimal = _optimal(results)
-    if optimal:
-        marks.append(("best possible", GREY, optimal[-1]["hit_token_ratio"]))
-    places = spread([end for _, _, end in marks], frame.top * 15 / frame.height, 0.0, frame.top)
-    edge = max(row["capacity_tokens"] for row in rows)
+    order = sorted(ends, key=lambda policy: (ends[policy], -named.index(policy)))
+    wanted, optimal = [ends[policy] for policy in order], _optimal(results)
+    wanted += [optimal[-1]["hit_token_ratio"]] if optimal else []
+    gap = (frame.top - frame.bottom) * 15 / frame.height
+    places = spread(wanted, gap, frame.bottom, frame.top)
     layers = []
-    for (label, colour, _), place in zip(marks, places, strict=True):
-        data = alt.Data(values=[{"capacity_tokens": edge, "hit_token_ratio": place, "label": label}])
-        text = alt.Chart(data).mark_text(align="left", dx=9, color=colour, fontSize=12)
-        layers.append(text.encode(x=frame.x, y=frame.y, text="label:N"))
+    for policy, place in zip([*order, None], places, strict=bool(optimal)):
+        label = pick.short_title(results, policy) if policy else "best possible"
+        data = alt.Data(values=[{"hit_token_ratio": place, "label": label}])
+        layers += _name(alt.Chart(data), policy, frame)
+    return layers
+
+
+def _name(base: alt.Chart, policy: str | None, frame: Frame) -> list[alt.Chart]:
+    """A name in its colour after the mark of its line; the optimum has no mark."""
+    look = look_of(policy) if policy else None
+    text = base.mark_text(align="left", dx=20, color=look.label_colour if look else GREY, fontSize=12)
+    layers = [text.encode(x=alt.value(frame.width), y=frame.y, text="label:N")]
+    if look:
+        key = base.mark_point(color=look.colour, shape=look.shape, filled=True, size=45, xOffset=12)
+        layers.append(key.encode(x=alt.value(frame.width), y=frame.y))
     return layers
 
 
@@ -210,6 +231,8 @@ def _caption(results: Row, rows: list[Row], named: list[str]) -> str:
     lines += ["The thin line is LRU at every budget."] if pick.get(results, "lru_curve") else []
     if any(pick.interval(row, "hit_token_ratio") for row in rows):
         lines.append("Upright bars are 95% intervals against LRU.")
+    bottom = _span(results, rows)[0]
+    lines += [f"The upright axis starts at {numbers.percent(bottom, 0)}."] if bottom else []
     left = len({row["policy"] for row in rows}) - len(named)
     lines += [f"{left} other policies are thin grey lines; their numbers are in the data."] if left > 0 else []
     return " ".join(lines)

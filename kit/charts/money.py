@@ -32,12 +32,12 @@ def miss_causes(results: Row, width: int = 640) -> Figure | None:
                 else numbers.short(missed[cause])
             )
             rows.append({"cause": words, "tokens": missed[cause], "money": paid, "text": text})
-    rows.sort(key=lambda item: (-item["tokens"], item["cause"]))
-    in_money = all(item["money"] is not None for item in rows)
-    chart = _cause_bars(rows, "money" if in_money else "tokens", currency, width)
+    measure = "money" if all(item["money"] is not None for item in rows) else "tokens"
+    rows.sort(key=lambda item: (-item[measure], item["cause"]))
+    chart = _cause_bars(rows, measure, currency, width)
     return Figure(
         "miss_causes",
-        _cause_finding(rows),
+        _cause_finding(rows, measure, currency),
         _cause_alt(rows),
         _cause_caption(results),
         chart,
@@ -64,11 +64,12 @@ def _cause_bars(rows: list[Row], field: str, currency: str, width: int) -> Any:
     return (bars + text).properties(width=max(width - 160 - room, 70), height=32 * len(rows))
 
 
-def _cause_finding(rows: list[Row]) -> str:
-    total = sum(row["tokens"] for row in rows)
-    worst = rows[0]
-    share = numbers.percent(worst["tokens"] / total, 0)
-    return f"Most missed tokens were {worst['cause']}: {share} of {numbers.short(total)}"
+def _cause_finding(rows: list[Row], measure: str, currency: str) -> str:
+    total, worst = sum(row[measure] for row in rows), rows[0]
+    share = numbers.percent(worst[measure] / total if total else None, 0)
+    if measure == "money":
+        return f"Of {numbers.money(total, currency)} paid for misses, {share} went to tokens {worst['cause']}"
+    return f"Of {numbers.short(total)} missed tokens, {share} were {worst['cause']}"
 
 
 def _cause_alt(rows: list[Row]) -> str:

@@ -16,6 +16,7 @@ from kit.charts.theme import COLOURS, DASHES, GREY, MUTED, SHAPES, TEXT_ON_WHITE
 Row = dict[str, Any]
 MOST_LINES = 6
 LONGEST_NAME = 18
+FEWEST_GAPS = 30
 TICKS = {0.1: "0.1 s", 1: "1 s", 10: "10 s", 60: "1 min", 300: "5 min", 3600: "1 h", 86_400: "1 day", 604_800: "1 week"}
 
 
@@ -25,7 +26,7 @@ def rows_shown(results: Row) -> list[Row]:
         row
         for row in pick.get(results, "inter_turn", [])
         if row.get("clock") == "start_to_start"
-        and row.get("n")
+        and (row.get("n") or 0) >= FEWEST_GAPS
         and numbers.is_known(row.get("mu"))
         and row.get("sigma")
     ]

@@ -21,7 +21,7 @@ def before_after(results: Row) -> Table | None:
     if not row or not lru:
         return None
     title = pick.title_of(results, row["policy"])
-    head = ("Measure", "LRU", title if is_switch(results) else f"{title} (not recommended)", "Change", "95% interval")
+    head = ("Measure", "LRU", title if is_switch(results) else f"{title}, not recommended", "Change", "95% interval")
     lines = [*_money_lines(results, lru, row), *_token_lines(lru, row)]
     return Table("before_after", f"Before and after, {span_words(results)}", head, tuple(lines), _note(results))
 

@@ -94,7 +94,11 @@ def evidence(results: Row) -> Section:
         if missing
         else []
     )
-    tables = [table for table in (policies(results), budgets(results), top_keys(results), gaps(results)) if table]
+    tables = [
+        table
+        for table in (policies(results), budgets(results), top_keys(results), gaps(results), days(results))
+        if table
+    ]
     return Section("evidence", "Evidence", (*drawn, *said, *tables), frozenset({"infra"}))
 
 
@@ -186,7 +190,11 @@ def budgets(results: Row) -> Table | None:
         row for row in pick.online(pick.get(results, "replay", [])) if row.get("window") == pick.main_window(results)
     ]
     capacities = sorted({row["capacity_tokens"] for row in rows})
-    pairs = sorted({(row["policy"], row["assumption"]) for row in rows}, key=lambda pair: (pair[1] != "neutral", pair))
+    beside = {"lru", pick.proposed_policy(results), pick.other_policy(results)}
+    every = {
+        (row["policy"], row["assumption"]) for row in rows if row["assumption"] == "neutral" or row["policy"] in beside
+    }
+    pairs = sorted(every, key=lambda pair: (pair[1] != "neutral", pair[1], pair[0] != "lru", pair[0]))
     if len(capacities) < 2 or not pairs:
         return None
     found = {(row["policy"], row["assumption"], row["capacity_tokens"]): row.get("hit_token_ratio") for row in rows}
@@ -254,3 +262,21 @@ def gaps(results: Row) -> Table | None:
     return Table(
         "inter_turn", "Time between turns", head, lines, note, text_columns=frozenset({0, 1, 2}), narrow="scroll"
     )
+
+
+def days(results: Row) -> Table | None:
+    """Traffic and what LRU finds, day by day."""
+    rows = pick.get(results, "days", [])
+    if len(rows) < 2:
+        return None
+    lines = tuple(
+        (
+            plain(row.get("day")),
+            numbers.count(row.get("requests")),
+            numbers.short(row.get("input_tokens")),
+            numbers.percent(row.get("hit_token_ratio_lru")),
+        )
+        for row in rows[:62]
+    )
+    head = ("Day (UTC)", "Requests", "Input tokens", "Found cached with LRU")
+    return Table("days", "Day by day", head, lines)

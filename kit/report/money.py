@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from kit import numbers
@@ -9,7 +10,7 @@ from kit.charts import pick
 from kit.report.before_after import span_words
 from kit.report.evidence import pictures
 from kit.report.table import Items, Part, Section, Table, plain
-from kit.report.verdict import has_money, is_switch
+from kit.report.verdict import RETENTIONS, has_money, is_switch
 
 Row = dict[str, Any]
 CLASSES = (
@@ -24,43 +25,62 @@ LABELS = {"LIST": "list prices", "CONTRACT": "prices of your contract", "INVOICE
 def money(results: Row, with_figure: bool) -> Section:
     """The bill by policy and token class, reported beside simulated, unit prices, and what is not in it."""
     parts: list[Part] = [*(pictures(results, ("miss_causes",)) if with_figure else [])]
-    parts += [table for table in (bills(results), reported(results), rates(results)) if table]
+    parts += [table for table in (bills(results), retention(results), reported(results), rates(results)) if table]
     parts.append(Items(tuple(left_out(results))))
     title = "Money: what the input side costs" if has_money(results) else "Money: no bill could be computed"
     return Section("money", title, tuple(parts))
 
 
 def bills(results: Row) -> Table | None:
-    """Tokens by billing class and the total, for LRU, the policy beside it and every other, cheapest first."""
+    """The bill by policy and token class, cheapest first: money that adds up as printed, or tokens without prices."""
     rows = pick.policies_at_actual(results)
     if not rows:
         return None
-    currency = pick.get(results, "money.currency", "USD")
-    rows = sorted(rows, key=lambda row: (row.get("cost") is None, row.get("cost") or 0.0, row["policy"]))
-    proposed = pick.proposed_policy(results)
+    currency, proposed = pick.get(results, "money.currency") or "USD", pick.proposed_policy(results)
+    rows = sorted(rows, key=lambda row: (row.get("cost") is None, row.get("cost") or 0.0, row["policy"] != "lru"))
+    parts = {row["policy"]: _class_costs(results, row["policy"]) for row in rows}
+    priced = all(None not in costs for costs in parts.values())
     lines = tuple(
         (
             pick.title_of(results, row["policy"]),
-            *(numbers.short(row.get(field)) for field, _ in CLASSES),
-            numbers.money(row.get("cost"), currency, detail=_small(rows)),
+            *(_money_cells(row, parts, currency) if priced else _token_cells(row, currency)),
         )
         for row in rows
     )
-    head = ("Policy", *(f"{words} (tokens)" for _, words in CLASSES), f"Total ({currency}, estimated)")
+    unit = currency if priced else "tokens"
+    head = ("Policy", *(f"{words} ({unit})" for _, words in CLASSES), f"Total ({currency}, estimated)")
     marked = frozenset(place for place, row in enumerate(rows) if is_switch(results) and row["policy"] == proposed)
-    return Table(
-        "bills",
-        f"Input bill {span_words(results)}, by policy",
-        head,
-        lines,
-        _price_note(results),
-        marked=marked,
-        narrow="scroll",
-    )
+    caption = f"Input bill {span_words(results)}, by policy"
+    return Table("bills", caption, head, lines, _price_note(results), marked=marked, narrow="scroll")
 
 
-def _small(rows: list[Row]) -> bool:
-    return max((row.get("cost") or 0.0 for row in rows), default=0.0) < 1000
+def _class_costs(results: Row, policy: str) -> list[float | None]:
+    costs = {
+        line.get("token_class"): line.get("cost")
+        for line in pick.get(results, "bill", [])
+        if line.get("policy") == policy
+    }
+    return [costs.get(name) for name, _ in CLASSES]
+
+
+def _token_cells(row: Row, currency: str) -> list[str]:
+    return [*(numbers.short(row.get(field)) for field, _ in CLASSES), numbers.money(row.get("cost"), currency, True)]
+
+
+def _money_cells(row: Row, parts: dict[str, list[float | None]], currency: str) -> list[str]:
+    shown = add_up([cost or 0.0 for cost in parts[row["policy"]]])
+    return [numbers.money(amount, currency, True) for amount in (*shown, sum(shown))]
+
+
+def add_up(amounts: list[float]) -> list[float]:
+    """Amounts in whole cents that add up to the rounded total: the cents left over go to the largest remainders."""
+    cents = [round(amount * 100, 6) for amount in amounts]
+    whole = [math.floor(cent) for cent in cents]
+    left = round(sum(cents)) - sum(whole)
+    by_remainder = sorted(range(len(cents)), key=lambda place: (whole[place] - cents[place], place))
+    for place in by_remainder[:left]:
+        whole[place] += 1
+    return [cent / 100 for cent in whole]
 
 
 def _price_note(results: Row) -> str:
@@ -73,8 +93,45 @@ def _price_note(results: Row) -> str:
     return f"At {label}: {source}{dated}. {numbers.percent(share)} of tokens have a price."
 
 
+def retention(results: Row) -> Table | None:
+    """What each choice of retention would cost, for all requests and by group, with the choice; None without prices."""
+    groups, currency = pick.get(results, "ttl_verdict.groups", []), pick.get(results, "ttl_verdict.currency")
+    if not groups or not currency:
+        return None
+    choices = [name for name in RETENTIONS if any(name in (group.get("costs") or {}) for group in groups)]
+    lines = tuple(
+        (
+            _group_name(group),
+            *(_choice_cost(group, name, currency) for name in choices),
+            plain(group.get("choice") or numbers.NOT_FOUND).replace("_", "-"),
+            _group_band(group.get("saving") or {}, currency),
+        )
+        for group in groups[:20]
+    )
+    heads = (f"{RETENTIONS[name].removeprefix('the ').capitalize()} ({currency})" for name in choices)
+    head = ("Requests", *heads, "Choice", "Saving over the next best (95% interval)")
+    note = " ".join(f"{plain(line).capitalize()}." for line in pick.get(results, "ttl_verdict.assumptions", []))
+    text = frozenset({0, len(choices) + 1})
+    return Table("retention", "What each retention would cost over this log", head, lines, note, text, narrow="scroll")
+
+
+def _group_name(group: Row) -> str:
+    dimension, name = str(group.get("dimension") or ""), plain(group.get("group") or "")
+    return "all" if dimension == "all" else f"{plain(dimension).replace('_', ' ')}: {name}"
+
+
+def _choice_cost(group: Row, name: str, currency: str) -> str:
+    costs = group.get("costs") or {}
+    return numbers.money(costs[name], currency, True) if name in costs else numbers.ABSENT
+
+
+def _group_band(saving: Row, currency: str) -> str:
+    value, low, high = (numbers.money(saving.get(end), currency, True) for end in ("value", "low", "high"))
+    return numbers.ABSENT if value == numbers.NOT_FOUND else f"{value} ({numbers.span(low, high)})"
+
+
 def reported(results: Row) -> Table | None:
-    """What the provider reported in the log beside what the replay of LRU says; None where the log reports nothing."""
+    """What the provider reported beside the kit's model of the provider; None where the log reports nothing."""
     real, simulated = pick.get(results, "provider.reported", {}), pick.get(results, "provider.simulated", {})
     if not any(real.get(field) for field, _ in CLASSES):
         return None
@@ -88,8 +145,9 @@ def reported(results: Row) -> Table | None:
             numbers.money(simulated.get("cost"), currency, True),
         )
     )
-    head = ("Class (tokens)", "Reported in the log", "Replay, LRU")
-    return Table("reported", "What the provider reported, and what the replay says", head, tuple(lines))
+    head = ("Class (tokens)", "Reported in the log", "Simulated")
+    note = "Simulated: the provider's own cache with the retention that was asked for, as observed in this log."
+    return Table("reported", "What the provider reported, and what the model of it gives", head, tuple(lines), note)
 
 
 def _tokens(value: int | None) -> str:
@@ -123,8 +181,10 @@ def rates(results: Row) -> Table | None:
 
 def _dates(row: Row) -> str:
     start, end = (plain(row[key])[:10] if row.get(key) else "" for key in ("valid_from", "valid_to"))
+    if start and end:
+        return f"{start} to {end}"
     if start or end:
-        return f"{start or 'before'} to {end or 'now'}"
+        return f"from {start}" if start else f"until {end}"
     return "always" if row.get("input") is not None else numbers.ABSENT
 
 
@@ -135,6 +195,7 @@ def left_out(results: Row) -> list[str]:
     said = f" They would add {numbers.money(output, currency)}." if output is not None else ""
     lines = [f"Output tokens are left out: no eviction policy changes them.{said}"]
     if has_money(results):
-        lines.append("A month is 30 days of this traffic: the log's days are scaled, growth is not foreseen.")
+        scaling = pick.get(results, "decision.saving_per_month.scaling")
+        lines += [f"Money per month: {plain(scaling)}; growth is not foreseen."] if scaling else []
         lines.append("Amounts are estimates from tokens and prices, not an invoice.")
     return lines + [plain(warning) for warning in pick.get(results, "money.warnings", [])]

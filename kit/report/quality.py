@@ -93,8 +93,9 @@ def _other_assumption(results: Row) -> list[str]:
 def quality(results: Row) -> Section:
     """Assumptions, rows by reason, missing columns and questions left open."""
     log, settings = pick.get(results, "log", {}), pick.get(results, "settings", {})
-    assumed = [*_settings_lines(settings), *(plain(line) for line in settings.get("assumptions") or [])]
+    assumed = [plain(line) for line in settings.get("assumptions") or []] or _settings_lines(settings)
     assumed += [plain(line) for line in [*(log.get("derived") or []), *(log.get("warnings") or [])]]
+    assumed = [sentence(line) for line in assumed]
     parts: list[Part] = [Items(tuple(dict.fromkeys(assumed))), _rows(log)]
     opened = [plain(line) for line in log.get("cannot_tell") or []]
     if log.get("missing"):
@@ -105,6 +106,13 @@ def quality(results: Row) -> Section:
         Items(tuple(f"Cannot tell: {line}" for line in opened) or ("Nothing is left open by missing columns.",))
     )
     return Section("quality", "Assumptions and data quality", tuple(parts))
+
+
+def sentence(line: str) -> str:
+    """A remark as a sentence: a capital first, a full stop last; an identifier that opens it keeps its spelling."""
+    first = line.split(" ")[0]
+    line = line if "_" in first or not line else line[0].upper() + line[1:]
+    return line if line.endswith((".", "!", "?")) else f"{line}."
 
 
 def _settings_lines(settings: Row) -> list[str]:

@@ -11,6 +11,12 @@ from kit.charts import pick
 from kit.report.table import plain
 
 Row = dict[str, Any]
+RETENTIONS = {
+    "short": "the short retention",
+    "long": "the long retention",
+    "keep_alive": "keep-alive calls",
+    "none": "no caching",
+}
 
 
 @dataclass(frozen=True)
@@ -24,7 +30,7 @@ class Key:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What page one says: `sentence` verbatim from the decision, two key figures, then finished sentences."""
+    """What page one says: `sentence` verbatim from the decision, its key figures, then finished sentences."""
 
     scope: str
     sentence: str
@@ -34,7 +40,7 @@ class Verdict:
 
 def verdict(results: Row) -> Verdict:
     """Page one of these results; what is unknown is said, never left out."""
-    keys = [key for key in (_change(results), _saving(results)) if key]
+    keys = [key for key in (_change(results), _saving(results), _retention(results)) if key]
     lines = [_rule(results), _provisional(results), _ttl(results), _revert(results)]
     sentence = pick.get(results, "decision.sentence", "No decision was reached.")
     return Verdict(scope(results), str(sentence), tuple(keys), tuple(line for line in lines if line))
@@ -47,6 +53,8 @@ def scope(results: Row) -> str:
     name = plain(files[0]) if len(files) == 1 else f"{len(files)} files" if files else "one log"
     start, end = str(log.get("start") or "")[:10], str(log.get("end") or "")[:10]
     dates = f"{start} to {end} UTC" if start else "no dates in the log"
+    if start.startswith("1970-01-01"):
+        dates = "times counted from the start of the log"
     sessions = f"{numbers.count(log['sessions'])} sessions" if log.get("sessions") else "sessions not told apart"
     kept = numbers.count(log.get("requests", log.get("kept")))
     return f"{name.rsplit('/', 1)[-1]} · {dates} · {kept} requests · {sessions}"
@@ -68,25 +76,33 @@ def percent_change(amount: float | None) -> str:
 
 
 def _change(results: Row) -> Key | None:
-    """The one number: what the policy beside LRU changes, in cost per request, or without prices in tokens found."""
+    """The one number: what a switch changes, or where LRU stays, what it finds and what the best other policy would."""
     other, lru = pick.other_policy(results), pick.at_actual(results, "lru")
     row = pick.at_actual(results, other) if other else None
     if not row or not lru:
         return None
+    title, (change, what, band) = pick.title_of(results, row["policy"]), _difference(results, lru, row)
+    if is_switch(results):
+        return Key(change, f"{what}, with {title} in place of LRU", f"95% interval {band}")
+    ceiling = pick.get(results, "bounds.ceiling.hit_token_ratio")
+    limit = f", of at most {numbers.percent(ceiling)} without limit" if ceiling is not None else ""
+    return Key(
+        numbers.percent(lru.get("hit_token_ratio")),
+        f"of input tokens found cached with LRU{limit}",
+        f"best other policy, {title}: {what} {change} (95% interval {band})",
+    )
+
+
+def _difference(results: Row, lru: Row, row: Row) -> tuple[str, str, str]:
+    """Change against LRU, what it is of, and its interval: cost per request, or without prices tokens found."""
     what, measure, scale = "input tokens found cached", "hit_token_ratio", 1.0
     write: Callable[[float], str] = numbers.points
     if has_money(results) and row.get("cost_per_request") is not None:
         what, measure, scale = "cost per request", "cost_per_request", lru["cost_per_request"] or 1.0
         write = percent_change
-    title = pick.title_of(results, row["policy"])
-    who = (
-        f"with {title} in place of LRU"
-        if is_switch(results)
-        else f"with {title}, the best other policy (not recommended)"
-    )
     found = pick.interval(row, measure)
     band = numbers.span(write(found["low"] / scale), write(found["high"] / scale)) if found else numbers.NOT_FOUND
-    return Key(write((row[measure] - lru[measure]) / scale), f"{what}, {who}", f"95% interval {band}")
+    return write((row[measure] - lru[measure]) / scale), what, band
 
 
 def _saving(results: Row) -> Key:
@@ -115,6 +131,19 @@ def _month(saving: Row) -> Key:
     how = f", {plain(saving['assumption'])} assumption" if saving.get("assumption") else ""
     band = numbers.span(write(saving.get("low")), write(saving.get("high")))
     return Key(write(abs(saving["value"])), f"{word}, estimated{how}", f"95% interval {band}")
+
+
+def _retention(results: Row) -> Key | None:
+    """What the right time to live saves over this log against the next best, where that can be told."""
+    saving, groups = pick.get(results, "ttl_verdict.saving", {}), pick.get(results, "ttl_verdict.groups", [])
+    currency, choice = pick.get(results, "ttl_verdict.currency"), pick.get(results, "ttl_verdict.choice")
+    if not currency or not numbers.is_known(saving.get("value")) or choice in (None, "too close to call"):
+        return None
+    second = next((row.get("next_best") for row in groups if row.get("dimension") == "all"), None)
+    words = f"less over this log with {RETENTIONS.get(str(choice), plain(choice))}"
+    words += f" than with {RETENTIONS.get(str(second), plain(second))}" if second else ""
+    band = numbers.span(*(numbers.money(saving.get(end), currency, True) for end in ("low", "high")))
+    return Key(numbers.money(saving["value"], currency, True), words, f"95% interval {band}")
 
 
 def _no_bill(results: Row) -> str:
@@ -146,13 +175,7 @@ def _provisional(results: Row) -> str:
 
 def _ttl(results: Row) -> str:
     sentence = pick.get(results, "ttl_verdict.sentence")
-    return (
-        ""
-        if not sentence
-        else plain(sentence)
-        if str(sentence).startswith("TTL")
-        else f"Time to live: {plain(sentence)}"
-    )
+    return plain(sentence) if sentence else ""
 
 
 def _revert(results: Row) -> str:
