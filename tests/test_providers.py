@@ -119,6 +119,15 @@ def test_an_unknown_provider_gives_engine_without_a_ttl():
     assert "own engine" in facts["reasons"][0]
 
 
+def test_an_explicit_cache_is_chosen_by_its_rule():
+    log = small_log([("google", "gemini-2.5-pro", 100, 900, None, None, 5)])
+    assert default_setting_facts(log)["provider_rule"] == "google/implicit"
+    explicit = default_setting_facts(log, "google/explicit")
+    assert (explicit["provider_rule"], explicit["ttl_seconds"]) == ("google/explicit", 3600)
+    with pytest.raises(RuleError, match="'gemini' is not known"):
+        default_setting_facts(log, "gemini")
+
+
 def test_reported_tokens_and_money_by_hand():
     """Opus 4.5: 5 input, 0.5 read, 6.25 and 10 write, 25 output per million.
 

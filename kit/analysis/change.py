@@ -55,7 +55,7 @@ def _side(log: Log, source: str, parameters: Parameters) -> Side:
             f"{source}: the log reports no cached tokens, so nothing was measured; compare needs read_tokens (and "
             "write_tokens) as the provider reported them, before and after"
         )
-    rates = prices.rate_table(log, parameters.price_overlay)
+    rates = prices.rate_table(log, parameters.price_overlay, parameters.service_class)
     stretch = f"request_id * {STRETCHES} // {log.facts.requests}"
     classes = ", ".join(f"coalesce({name}, 0) AS {name}" for name in providers.CLASSES)
     rows = log.con.sql(

@@ -55,6 +55,8 @@ class Parameters:
     replicates: int = _parameter(2000, "bootstrap replicates behind every interval")
     partial_tail: str = _parameter("drop", "drop | keep a last block that is not full")
     price_overlay: str | None = _parameter(None, "TOML file with negotiated prices")
+    service_class: str = _parameter("standard", "standard | batch | flex | priority | fast list prices")
+    provider_rule: str | None = _parameter(None, "caching rule by its id in provider_rules.json; none = by the model")
     waive_row_0: bool = _parameter(False, "decide although the log is too short or too small")
     counters_trustworthy: bool = _parameter(True, "frequency counters survive restarts and replicas")
     what_if: bool = _parameter(True, "take the decision again at other budgets, lifetimes, prices and cuts")

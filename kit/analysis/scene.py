@@ -62,9 +62,9 @@ def set_the_scene(
         for column, value in (("provider", parameters.provider), ("model", parameters.model))
         if value is not None
     ]
-    facts = providers.default_setting_facts(log)
+    facts = providers.default_setting_facts(log, parameters.provider_rule)
     mode = facts["tier_mode"] if parameters.tier_mode == AUTO else parameters.tier_mode
-    rates = prices.rate_table(log, parameters.price_overlay) if mode != "engine" else None
+    rates = prices.rate_table(log, parameters.price_overlay, parameters.service_class) if mode != "engine" else None
     progress("paths")
     block = parameters.block_tokens or log.facts.block_tokens or (facts["block_tokens"] if mode == "mirror" else None)
     rate = rates.rate_of_request if rates else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kit.prices import Rate, Rates, rate_sums
-from kit.providers.rules import Rule, rule_for
+from kit.providers.rules import Rule, rule_for, rule_named
 
 CLASSES = ("uncached_tokens", "read_tokens", "write_tokens", "write_long_tokens")
 PRICE_OF_CLASS = {
@@ -82,11 +82,12 @@ def _money(sums: list[dict[str, Any]], rates: Rates | None, with_output: bool) -
     }
 
 
-def default_setting_facts(log: Any) -> dict[str, Any]:
+def default_setting_facts(log: Any, provider_rule: str | None = None) -> dict[str, Any]:
     """The setting a log asks for when the user says nothing (provider known: mirror; unknown: engine, no TTL).
 
     Keys: tier_mode, provider, model (dominant by input tokens), token_share of that pair, rule (Rule), provider_rule,
     ttl_seconds, minimum_tokens, block_tokens, write_class, reasons (sentences for the report's assumptions).
+    `provider_rule` names a rule by id where no model name can tell (an explicit cache); RuleError for an unknown one.
     """
     shares = log.con.sql(
         "SELECT provider, model, coalesce(sum(input_tokens), 0)::BIGINT AS tokens FROM request "
@@ -94,7 +95,7 @@ def default_setting_facts(log: Any) -> dict[str, Any]:
     ).fetchall()
     provider, model, tokens = shares[0] if shares else (None, None, 0)
     total = sum(row[2] for row in shares)
-    rule = rule_for(provider, model)
+    rule = rule_for(provider, model) if provider_rule is None else rule_named(provider_rule, model)
     choice = rule.choice("short")
     known = rule.id is not None
     return {
