@@ -166,3 +166,38 @@ def test_rows_that_repeat_an_id_count_once(tmp_path: Path) -> None:
     assert (log.facts.rows, log.facts.kept, log.facts.rejected) == (3, 2, {"repeats a request id": 1})
     assert log.facts.damaged == 0 and any("counted once" in text for text in log.facts.warnings)
     assert rows(log, "SELECT line FROM rejected") == [(4,)]
+
+
+def test_parquet_with_nested_floats_and_zones(tmp_path: Path) -> None:
+    con = duckdb.connect()
+    con.execute("SET TimeZone = 'UTC'")
+    con.execute(
+        f"COPY (SELECT * FROM (VALUES (TIMESTAMP '2026-03-01 10:00:00', 5.0::DOUBLE, 2::INTEGER, ['a', 'b'], [2, 3]), "
+        "(TIMESTAMP '2026-03-01 10:00:01', 'NaN'::DOUBLE, 3, ['a'], [2]), "
+        "(TIMESTAMP '2026-03-01 10:00:02', 7.5::DOUBLE, -3, ['a'], [2])) "
+        f"t(ts, output_tokens, input_tokens, path_keys, path_tokens)) TO '{tmp_path / 'log.parquet'}' (FORMAT parquet)"
+    )
+    log = load(tmp_path / "log.parquet")
+    # 2 + 3 tokens of path are more than 2 of input, -3 and 7.5 are no counts; NaN means that nothing is known.
+    assert log.facts.rejected == {
+        "input_tokens is not a whole number, 0 or more": 1,
+        "path_tokens add up to more than input_tokens": 1,
+    }
+    assert rows(log, "SELECT output_tokens, input_tokens FROM request") == [(None, 3)]
+    assert log.facts.naive_timestamps == 1
+
+
+def test_parquet_with_a_usage_structure(tmp_path: Path) -> None:
+    con = duckdb.connect()
+    con.execute(
+        "COPY (SELECT 'a' AS id, 'GENERATION' AS type, '2026-03-01T10:00:00Z' AS start_time, "
+        f"MAP {{'input': 86, 'input_cached_tokens': 900}} AS usage_details) TO '{tmp_path / 'l.parquet'}' (FORMAT "
+        "parquet)"
+    )
+    assert rows(load(tmp_path / "l.parquet"), "SELECT input_tokens, read_tokens FROM request") == [(986, 900)]
+
+
+def test_repeated_and_empty_column_names(tmp_path: Path) -> None:
+    log = load(write(tmp_path, "log.csv", "ts,input_tokens,Model,model,,\n1,10,x,m,,\n2,NaN,x,m,,\n3,12,None,,,\n"))
+    assert rows(log, "SELECT input_tokens, model FROM request") == [(10, None), (12, None)]
+    assert log.facts.rejected == {"input_tokens is missing": 1}

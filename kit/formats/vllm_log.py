@@ -7,6 +7,7 @@ trace.
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from kit.formats.base import Field, Format, Peek
 from kit.formats.prompts import ids_in_text
@@ -22,6 +23,12 @@ ROWS = (
     "'dated', nullif(regexp_extract(text, '([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ][0-9:.,]+)', 1), ''), "
     "'ids', nullif(regexp_extract(text, 'prompt_token_ids: \\[([0-9, ]*)\\]', 1), '')) END AS doc FROM ({lines})"
 ).replace("{{", "{").replace("}}", "}")
+
+
+def say_year(con: Any) -> list[str]:
+    """Say so where the log has no year."""
+    bare = con.sql("SELECT count(*) FROM staged WHERE is_request AND year(ts) = 1972").fetchall()[0][0]
+    return ["ts: the log prints month and day without a year; 1972 stands for it"] if bare else []
 
 
 def recognise(peek: Peek) -> float:
@@ -51,7 +58,7 @@ FORMAT = Format(
     keep="request AND ids IS NOT NULL",
     rows=ROWS,
     prompt=ids_in_text,
-    derived=("ts: the log prints no year where the date is month and day; 1972 stands for it",),
+    after=say_year,
     identity_rule="one request id is one request; the line with token ids is the one read",
     token_rule="input_tokens is the number of printed token ids; what the cache did is not in this log",
     units={"day": "month-day and time of the server's zone, taken as UTC"},

@@ -15,6 +15,7 @@ from typing import Any
 import duckdb
 
 from kit.formats import Field, Format, Peek
+from kit.formats.kinds import NO_VALUE
 
 LINE_BYTES = 16 << 20
 LONGEST_LINE_BYTES = 100 << 20
@@ -22,6 +23,7 @@ REFUSALS = (
     "ignore_errors = true, store_rejects = true, rejects_table = 'refused_line', rejects_scan = 'refused_scan', "
     "rejects_limit = 0"
 )
+NO_VALUES = NO_VALUE.replace("(", "[").replace(")", "]")
 INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "HUGEINT"}
 
 
@@ -75,8 +77,9 @@ def _structure(spec: Any) -> str:
     return "{" + ", ".join(f"{json.dumps(name)}: {_structure(inner)}" for name, inner in spec.items()) + "}"
 
 
-def _coalesce(parts: Sequence[str]) -> str:
-    values = [f"value_of({part})" for part in parts]
+def _coalesce(parts: Sequence[str], known: bool = False) -> str:
+    """The first part with a value; `known`: texts without one are NULL already."""
+    values = list(parts) if known else [f"value_of({part})" for part in parts]
     return values[0] if len(values) == 1 else f"coalesce({', '.join(values)})"
 
 
@@ -133,30 +136,37 @@ def _document_lines(paths: Sequence[Any]) -> str:
     )
 
 
-def _table_values(names: Mapping[str, str], fields: Sequence[Field]) -> dict[str, tuple[str, str]]:
-    """Expression and type per field over a table's columns; absent fields are NULL text."""
+def _table_values(
+    names: Mapping[str, str], fields: Sequence[Field], known: bool = False
+) -> dict[str, tuple[str, str]]:
+    """Expression and type per field over a table's columns; absent fields are NULL text. `known`: see `_coalesce`."""
     values = {}
     for item in fields:
-        parts, kind = [], "VARCHAR"
+        parts, kind, nested = [], "VARCHAR", False
         for path in item.paths:
             first, *rest = path.split("/")
             if path in names:
                 parts.append(column(path))
                 kind = names[path] if len(parts) == 1 else "VARCHAR"
             elif rest and first in names:
-                parts.append(_inside(column(first), rest))
-        if len(parts) > 1 or kind == "VARCHAR":
+                nested = True
+                parts.append(_inside(_as_json(column(first), names[first]), rest))
+        if len(parts) > 1 or kind in ("VARCHAR", "DOUBLE", "FLOAT"):
             parts = [f"{part}::VARCHAR" for part in parts]
-            values[item.name] = (_coalesce(parts) if parts else "NULL::VARCHAR", "VARCHAR")
+            values[item.name] = (_coalesce(parts, known and not nested) if parts else "NULL::VARCHAR", "VARCHAR")
         else:
             values[item.name] = (parts[0], kind)
     return values
 
 
-def _inside(name: str, steps: Sequence[str]) -> str:
-    """A path inside a text column that holds JSON (or JSON text inside a JSON string)."""
+def _as_json(name: str, kind: str) -> str:
+    """A column as JSON: text that may hold it, or a nested value."""
+    return f"TRY_CAST({name} AS JSON)" if kind in ("VARCHAR", "JSON") else f"to_json({name})"
+
+
+def _inside(whole: str, steps: Sequence[str]) -> str:
+    """A path inside a JSON value (or inside JSON text in a JSON string)."""
     pointer = quoted("".join("/" + step for step in steps))
-    whole = f"TRY_CAST({name}::VARCHAR AS JSON)"
     inner = f"CASE WHEN json_type({whole}) = 'VARCHAR' THEN TRY_CAST({whole} ->> '$' AS JSON) ELSE {whole} END"
     return f"json_extract_string({inner}, {pointer})"
 
@@ -165,12 +175,11 @@ def _csv_relation(peeks: Sequence[Peek], longest: int) -> str:
     """One read per distinct header, joined by name, in file order."""
     parts = []
     for one in peeks:
-        names = {name or f"column{index}": "VARCHAR" for index, name in enumerate(one.columns)}
-        columns = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in names)
+        columns = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in one.columns)
         parts.append(
             f"SELECT * FROM read_csv({quoted(str(one.path))}, columns = {{{columns}}}, delim = "
             f"{quoted(one.delimiter)}, "
-            "quote = '\"', escape = '\"', header = true, auto_detect = false, nullstr = '', filename = true, "
+            f"quote = '\"', escape = '\"', header = true, auto_detect = false, nullstr = {NO_VALUES}, filename = true, "
             f"compression = {_packing(one)}, max_line_size = {longest}, {REFUSALS})"
         )
     return f"SELECT row_number() OVER () AS rn, * FROM ({' UNION ALL BY NAME '.join(parts)})"
@@ -184,7 +193,7 @@ def reader(
     container = peeks[0].container
     if container == "csv":
         names = {name: "VARCHAR" for one in peeks for name in one.columns}
-        return Reader(_csv_relation(peeks, longest), _table_values(names, fields))
+        return Reader(_csv_relation(peeks, longest), _table_values(names, fields, True))
     if container == "parquet":
         scan = f"read_parquet({_paths_sql(paths)}, filename = true, union_by_name = true)"
         described = con.sql(f"DESCRIBE SELECT * FROM {scan}").fetchall()

@@ -221,11 +221,22 @@ def _document(path: Path, text: str) -> list[dict[str, Any]]:
     return [item for item in (value if isinstance(value, list) else [value]) if isinstance(item, dict)][:LOOK_AT]
 
 
+def _distinct(names: Iterable[str]) -> tuple[str, ...]:
+    """Column names made different (letter case does not count): a repeated one gets a number, an empty one a place."""
+    seen: dict[str, int] = {}
+    out = []
+    for place, name in enumerate(names, 1):
+        name = name or f"column{place}"
+        seen[name.lower()] = seen.get(name.lower(), 0) + 1
+        out.append(name if seen[name.lower()] == 1 else f"{name}_{seen[name.lower()]}")
+    return tuple(out)
+
+
 def _peek_csv(path: Path, text: str, packed: str | None) -> Peek:
     first = text.splitlines()[0]
     delimiter = max(",;\t|", key=first.count)
     reader = csv.reader(io.StringIO(text), delimiter=delimiter)
-    header = tuple(name.strip() for name in next(reader))
+    header = _distinct(name.strip() for name in next(reader))
     rows = []
     try:
         for row in reader:
