@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ from kit import reuse
 from kit.log import load
 from kit.prefix import load_paths
 from kit.replay import replay
-from tests.conftest import shared_data
+from tests.conftest import shared_case, shared_data
 from tests.hand_log import hand_log
 
 DAY = 86_400.0
@@ -142,6 +144,19 @@ def test_days_follow_the_stated_time_zone() -> None:
     assert [day["day"] for day in reuse.rotation(log, zone="Europe/Berlin")["days"]] == ["2026-03-03"]
     with pytest.raises(ValueError, match="not a time zone; give an IANA name"):
         reuse.rotation(log, zone="Mars/Olympus")
+
+
+def test_case_25_days_are_those_of_the_report_zone() -> None:
+    folder = shared_case("25-day-buckets-need-an-explicit-time-zone")
+    expected = json.loads((folder / "expected.json").read_text())
+    zero = datetime(2026, 3, 2, tzinfo=UTC)
+    stamps = [datetime.fromisoformat(row["timestamp"]) for row in csv.DictReader((folder / "input.csv").open())]
+    stamps = [stamp if stamp.tzinfo else stamp.replace(tzinfo=UTC) for stamp in stamps]  # without a zone: UTC
+    log = flat([((stamp - zero).total_seconds(), "k", 1) for stamp in sorted(stamps)])
+    for zone, name in (("America/Los_Angeles", "report"), ("UTC", "utc")):
+        days, requests = np.unique(reuse.read_trace(log, zone).day, return_counts=True)
+        told = {str(np.datetime64(int(day), "D")): int(n) for day, n in zip(days, requests, strict=True)}
+        assert told == expected[name]
 
 
 def test_value_rank_by_hand() -> None:
