@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kit.decide.verdict import Decision
-
-ACTIONS = {1: "layout", 2: "ttl", 4: "room"}
+from kit.decide.verdict import ACTIONS, Decision
 
 
 @dataclass(frozen=True)

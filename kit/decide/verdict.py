@@ -21,6 +21,7 @@ SKIPPED = "skipped (flag)"
 NOT_CONSULTED = "not consulted"
 LAST = RULES[-1].number
 SHORT_OF_ROOM = 4
+ACTIONS = {1: "layout", 2: "ttl", SHORT_OF_ROOM: "room"}
 
 
 class ThresholdError(ValueError):
@@ -323,13 +324,16 @@ def sentence(
 
 
 def _near_misses(walk: _Walk) -> tuple[Mapping[str, Any], ...]:
-    """The two rows nearest to another verdict: later rows that would fire, then silent rows by their distance."""
+    """The two rows nearest to another verdict: later rows that would fire, then silent rows by their distance.
+
+    A later row that would only repeat the verdict is no miss.
+    """
     verdict = walk.verdict
     found = []
     for row in walk.readings[1:LAST]:
         number = row.rule.number
-        same_switch = row.policy == verdict.policy and row.policy != "lru"
-        if number == walk.fired or same_switch or row.holds is None:
+        same = (row.policy, ACTIONS.get(number)) == (verdict.policy, ACTIONS.get(walk.fired))
+        if number == walk.fired or row.holds is None or (same and (row.holds or row.policy != "lru")):
             continue
         if row.holds:
             found.append((0.0, number, row))
