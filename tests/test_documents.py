@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
+from html import escape
+from xml.etree import ElementTree
 
 import pytest
 
@@ -22,6 +25,17 @@ def test_links_lead_somewhere(file: str):
     path = PROJECT / file
     links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", path.read_text(encoding="utf-8"))
     assert [link for link in links if "://" not in link and not (path.parent / link).exists()] == []
+
+
+def test_the_example_is_the_report_of_the_bundled_week():
+    """`make example` makes both from one run; README and picture quote the sentence of the report."""
+    report = (PROJECT / "reports" / "sample_week.html").read_text(encoding="utf-8")
+    picture = ElementTree.parse(PROJECT / "reports" / "verdict.svg").getroot()
+    sentence = picture.findtext("{http://www.w3.org/2000/svg}title") or ""
+    assert escape(sentence, quote=False) in report
+    assert f"[{sentence}](reports/verdict.svg)" in (PROJECT / "README.md").read_text(encoding="utf-8")
+    log = (PROJECT / "data" / "sample_week.parquet").read_bytes()
+    assert hashlib.sha256(log).hexdigest()[:12] in report
 
 
 def test_the_map_of_the_readme_names_every_module():
