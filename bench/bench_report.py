@@ -1,12 +1,15 @@
-"""Seconds and peak memory of `python -m kit report` for each log, start to finish, with every process it starts.
+"""Seconds and peak memory of whole reports, from the log to the HTML file, notebooks included.
 
-Memory is the sum of the resident sizes of the process and its children, looked at 20 times a second. Pages that they
-share are counted once per process, so the figure is an upper bound.
+    python bench/bench_report.py [LOG...] [--repeat N]
+
+Each report runs in a process of its own; its memory is the sum over that process and every kernel it starts, sampled
+while it runs. Without arguments: the bundled sample week, and the two public traces where they lie beside the project.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import subprocess
 import sys
 import tempfile
@@ -16,17 +19,20 @@ from pathlib import Path
 import psutil
 
 PROJECT = Path(__file__).resolve().parent.parent
-BESIDE = PROJECT.parent / "shared" / "data"
-LOGS = [
+SHARED = PROJECT.parent / "shared" / "data"
+LOGS = (
     PROJECT / "data" / "sample_week.parquet",
-    BESIDE / "claude_agents_week.csv",
-    BESIDE / "mooncake_conversation.jsonl",
-]
+    SHARED / "claude_agents_week.csv",
+    SHARED / "mooncake_conversation.jsonl",
+)
+MIB = 1024 * 1024
+TARGET_SECONDS, TARGET_MIB = 60, 1536
 
 
-def _resident_bytes(process: psutil.Process) -> int:
+def memory(process: psutil.Process) -> int:
+    """Resident bytes of a process and everything below it; what ends meanwhile counts nothing."""
     total = 0
-    for one in [process, *process.children(recursive=True)]:
+    for one in (process, *process.children(recursive=True)):
         try:
             total += one.memory_info().rss
         except psutil.NoSuchProcess:
@@ -34,40 +40,45 @@ def _resident_bytes(process: psutil.Process) -> int:
     return total
 
 
-def measure(log: Path, arguments: list[str]) -> tuple[float, float, int]:
-    """Seconds, peak MiB and exit code of one report in a folder that is thrown away."""
-    with tempfile.TemporaryDirectory() as out, tempfile.TemporaryFile() as said:
-        started = time.perf_counter()
-        run = subprocess.Popen(
-            [sys.executable, "-m", "kit", "report", str(log), "--out", out, *arguments],
-            cwd=PROJECT, stdout=subprocess.DEVNULL, stderr=said,
-        )  # fmt: skip
-        peak, process = 0, psutil.Process(run.pid)
-        while run.poll() is None:
-            peak = max(peak, _resident_bytes(process))
+def measure(log: Path) -> tuple[float, float, dict[str, float]]:
+    """(seconds, peak MiB, seconds by step) of one report into a folder that is thrown away."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "kit", "report", str(log), "--out", folder, "--json"]
+        began, peak = time.perf_counter(), 0
+        process = subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, text=True)
+        watched = psutil.Process(process.pid)
+        while process.poll() is None:
+            try:
+                peak = max(peak, memory(watched))
+            except psutil.NoSuchProcess:
+                break
             time.sleep(0.05)
-        seconds = time.perf_counter() - started
-        if run.returncode:
-            said.seek(0)
-            sys.stderr.buffer.write(said.read())
-        return seconds, peak / 2**20, run.returncode
+        output, _ = process.communicate()
+        seconds = time.perf_counter() - began
+        if process.returncode:
+            raise SystemExit(f"{log.name}: the report failed with code {process.returncode}")
+        made = Path(json.loads(output)["report"]).parent
+        steps: dict[str, float] = json.loads((made / "run.json").read_text())["seconds_by_step"]
+    return seconds, peak / MIB, steps
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "logs", nargs="*", type=Path, help="logs to report on (default: the sample and two public traces)"
-    )
-    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a parameter of the report")
-    chosen = parser.parse_args()
-    failed = 0
-    print(f"{'log':<32}{'seconds':>10}{'peak MiB':>10}")
-    for log in chosen.logs or [log for log in LOGS if log.exists()]:
-        seconds, peak, code = measure(log, [part for one in chosen.set for part in ("--set", one)])
-        print(f"{log.name:<32}{seconds:>10.1f}{peak:>10,.0f}{'' if code == 0 else '   failed'}", flush=True)
-        failed |= code
-    return min(failed, 1)
+def main() -> None:
+    """Print one line per log and run."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("logs", nargs="*", type=Path)
+    options.add_argument("--repeat", type=int, default=1)
+    chosen = options.parse_args()
+    print(f"{'log':28} {'seconds':>8} {'peak MiB':>9}  (target {TARGET_SECONDS} s, {TARGET_MIB:,} MiB) parts")
+    for log in chosen.logs or LOGS:
+        if not log.exists():
+            print(f"{log.name:28} not present beside the project")
+            continue
+        for _ in range(chosen.repeat):
+            seconds, peak, steps = measure(log)
+            books = sum(value for name, value in steps.items() if name.startswith("notebook"))
+            rest = sum(steps.values()) - books
+            print(f"{log.name:28} {seconds:8.1f} {peak:9,.0f}  {rest:.1f} + {books:.1f} s")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -20,7 +20,7 @@ import polars as pl
 
 import kit
 from kit.analysis.display import Sentence, Table
-from kit.analysis.parameters import Parameters
+from kit.analysis.parameters import ParameterError, Parameters
 
 STORE_VARIABLE = "PREFIX_KIT_STORE"
 LOG_DB = "log.duckdb"
@@ -273,10 +273,14 @@ def _open(folder: Path) -> tuple[Analysis, str] | None:
 
 
 def in_progress(parameters: Parameters) -> Analysis | None:
-    """The analysis that a running report hands to its notebooks; None outside such a run or for other parameters."""
+    """The analysis that a running report hands to its notebooks; None outside such a run.
+
+    ParameterError where a notebook of the report asks for something else than the report was made with.
+    """
     folder = os.environ.get(STORE_VARIABLE)
     found = _open(Path(folder)) if folder else None
-    if found is None or found[1].split("-")[1] == parameters_key(parameters):
-        return found[0] if found else None
-    found[0].con.close()
-    return None
+    if found is None:
+        return None
+    if found[1].split("-")[1] != parameters_key(parameters):
+        raise ParameterError("the parameters of this notebook are not those of the report it is run for")
+    return found[0]

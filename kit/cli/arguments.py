@@ -58,7 +58,10 @@ def _report(commands: argparse._SubParsersAction) -> None:
 
 
 def _batch(commands: argparse._SubParsersAction) -> None:
-    p = commands.add_parser("batch", help="one report per log, and an index", description="One report per log.")
+    text = (
+        "One report per log, DIR/index.html and DIR/batch.json. @FILE is a manifest: a text file with one log a line."
+    )
+    p = commands.add_parser("batch", help="one report per log, and an index", description=text)
     _log(p)
     p.add_argument("--out", default="reports", metavar="DIR", help="folder of the reports (default: reports)")
     p.add_argument("--jobs", type=_positive, default=None, metavar="N", help="reports made at the same time")

@@ -13,7 +13,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -68,9 +68,12 @@ def default_jobs() -> int:
 
 
 def named_logs(arguments: Sequence[str]) -> dict[str, str]:
-    """Report name -> log file: files as given, globs and folders spelt out; equal names are told apart by a number."""
+    """Report name -> log file: files as given, globs, folders and manifests (@FILE, a log a line) spelt out.
+
+    Equal names are told apart by a number. UsageError where nothing is named.
+    """
     files: list[str] = []
-    for argument in arguments:
+    for argument in _with_manifests(arguments):
         path = Path(argument)
         if path.is_dir():
             files += sorted(str(p) for p in path.iterdir() if p.is_file() and p.name.endswith(ENDINGS))
@@ -87,6 +90,19 @@ def named_logs(arguments: Sequence[str]) -> dict[str, str]:
             name, number = f"{log_name([file])}-{number}", number + 1
         names[name] = file
     return names
+
+
+def _with_manifests(arguments: Sequence[str]) -> Iterator[str]:
+    """The arguments, each manifest replaced by its lines (relative to the manifest; blank and # lines left out)."""
+    for argument in arguments:
+        if not argument.startswith("@"):
+            yield argument
+            continue
+        manifest = Path(argument[1:])
+        if not manifest.is_file():
+            raise UsageError(f"manifest {manifest} not found; give @FILE, a text file with one log a line")
+        lines = (line.strip() for line in manifest.read_text(encoding="utf-8").splitlines())
+        yield from (str(manifest.parent / line) for line in lines if line and not line.startswith("#"))
 
 
 def _all(

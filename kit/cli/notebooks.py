@@ -6,6 +6,8 @@ their start-up noise is dropped, and every one of them is stopped when the run i
 
 from __future__ import annotations
 
+import json
+import logging
 import os
 import signal
 import subprocess
@@ -38,8 +40,6 @@ def source_folder() -> Path:
 
 def check(folder: Path, parameters: Mapping[str, Any]) -> None:
     """Refuse a notebook without a kernel or a tagged parameters cell, and unknown parameters, before any work."""
-    import json
-
     for name in NAMES:
         book = json.loads((folder / f"{name}.ipynb").read_text())
         if not book.get("metadata", {}).get("kernelspec", {}).get("name"):
@@ -87,6 +87,7 @@ def _execute(source: Path, target: Path, parameters: Mapping[str, Any], manager:
     sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]  # 35 grammars compiled at import
     import papermill
 
+    logging.getLogger("papermill").setLevel(logging.CRITICAL)  # what fails is said once, by NotebookError
     try:
         papermill.execute_notebook(
             str(source),
@@ -102,6 +103,16 @@ def _execute(source: Path, target: Path, parameters: Mapping[str, Any], manager:
     except papermill.PapermillExecutionError as error:
         first = str(error.evalue).strip().splitlines()[:1]
         raise NotebookError(f"{source.name} stopped: {error.ename}: {''.join(first)}") from error
+    _forget_paths(target)
+
+
+def _forget_paths(book: Path) -> None:
+    """Take this machine's paths out of what papermill notes in an executed notebook: it is made to be shared."""
+    found = json.loads(book.read_text(encoding="utf-8"))
+    noted = found["metadata"].get("papermill", {})
+    for name in ("input_path", "output_path"):
+        noted[name] = Path(noted.get(name) or book.name).name
+    book.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def _manager_class(store: Path, folder: Path, kernels: list[Any]) -> type:
