@@ -7,7 +7,7 @@ import csv
 import pytest
 
 from kit import log as logs
-from kit.billing import bill, check_invoices, ledger, prefill_work, safe_cell, write_books, write_csv
+from kit.billing import bill, check_invoices, effective_price, ledger, prefill_work, safe_cell, write_books, write_csv
 from kit.billing.bill import BillingError
 from kit.prefix import load_paths
 from kit.prices import parse_overlay, rate_table
@@ -177,3 +177,29 @@ def test_a_log_without_prefix_identity_still_has_its_reported_bill():
     made, bare = (ledger(log, rate_table(log, SONNET), rule=CLAUDE) for log in (with_paths, without))
     assert bare["bill"] == made["bill"]
     assert sum(row["avoidable_tokens"] for row in bare["chargeback"]) == 0
+
+
+def test_the_effective_price_beside_the_formula_by_hand():
+    """85 of 100 tokens read at 0.1, 15 written at 1.25: (15 x 1.25 + 85 x 0.1) / 100 = 0.2725, saving 72.75 %."""
+    log = chain_log([told(0, "a", 0, short=15_000), told(10, "a", 85_000)])
+    found = effective_price(log, rate_table(log, SONNET))
+    assert found["paid"] == pytest.approx(0.2725) and found["formula"] == pytest.approx(0.2725)
+    assert found["saving"] == pytest.approx(0.7275) and found["formula_error"] == pytest.approx(0, abs=1e-12)
+    assert (found["read_share"], found["request_share"]) == (0.85, 0.5)
+    assert found["request_formula"] == pytest.approx(0.5 * 1.25 + 0.5 * 0.1)
+    assert found["share_for_75"] == pytest.approx(0.8695652)
+    assert found["limits"] == ["output tokens are on top and are not cached"]
+
+
+def test_the_formula_is_off_where_tokens_stay_uncached_or_are_written_long():
+    """Of 100: 50 read, 20 uncached, 10 short, 20 long: paid 5 + 20 + 12.5 + 40 = 77.5; formula .5 x 1.25 + .5 x .1."""
+    log = chain_log([told(0, "a", 5_000, short=1_000, long=2_000, uncached=2_000)])
+    found = effective_price(log, rate_table(log, SONNET))
+    assert found["paid"] == pytest.approx(0.775) and found["formula"] == pytest.approx(0.675)
+    assert found["formula_error"] == pytest.approx(0.675 / 0.775 - 1)
+    assert found["limits"][:2] == [
+        "20.00% of input tokens are neither written nor read",
+        "66.7% of written tokens have the long retention's price",
+    ]  # fmt: skip
+    bare = chain_log([{"at": 0, "chain": "a", "input_tokens": 10}])
+    assert effective_price(bare, rate_table(bare, SONNET))["paid"] is None

@@ -214,7 +214,7 @@ def _money(made: Parts, lru_bill: billing.Bill | None) -> dict[str, Any]:
     rates = made.scene.rates
     if rates is None:
         empty = ("currency", "label", "price_version", "lock_date", "priced_token_share", "output_cost")
-        return {**dict.fromkeys(empty), "rates": [], "invoices": [], "warnings": []}
+        return {**dict.fromkeys(empty), "rates": [], "invoices": [], "effective": None, "warnings": []}
     return {
         "currency": rates.currency,
         "label": rates.label,
@@ -225,6 +225,7 @@ def _money(made: Parts, lru_bill: billing.Bill | None) -> dict[str, Any]:
         "output_cost": _output_cost(made),
         "rates": rates.as_rows(),
         "invoices": billing.check_invoices(made.log, rates),
+        "effective": billing.effective_price(made.log, rates),
         "warnings": list(rates.warnings),
     }
 
