@@ -7,6 +7,7 @@ no replay.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -24,6 +25,7 @@ from kit.replay import Tally, ceiling, replay_grid
 NEUTRAL = "neutral"
 BUDGETS = (0.5, 0.7, 1.4, 2.0)
 LIFETIMES = (0.5, 2.0)
+HALVINGS = 2
 LONG_SECONDS = 3_600.0
 PRICE_FACTORS = (0.5, 2.0)
 LARGER_BLOCKS = 4
@@ -38,6 +40,9 @@ def what_if(made: Parts, decision: Decision) -> dict[str, Any]:
     small, few = _can_replay(made), _fewer(made, base, decision)
     varied = [*_free(made, few), *(_replayed(few) if small else ())]
     tried = [(variation, _decide(evidence, made)) for variation, evidence in varied]
+    if small:
+        tried += _closer(few, Sensitivity(tried, base))
+        tried.sort(key=lambda one: one[0].factor or 0.0 if one[0].dimension == "budget" else math.inf)
     note = None if small else "the log is too large to replay again, so budgets, lifetimes and blocks were not varied"
     return {**Sensitivity(tried, base).as_dict(), "note": note}
 
@@ -94,8 +99,7 @@ def _replayed(made: Parts) -> Iterator[tuple[Variation, Evidence]]:
     """Variations that replay: budgets, lifetimes and larger blocks."""
     scene, actual = made.scene, made.scene.actual or 0
     for factor in BUDGETS:
-        capacity = max(round(actual * factor), scene.paths.block_tokens if scene.paths else 1)
-        yield Variation("budget", f"at {factor:g}x the budget", factor), _again(made, _budgets(scene, capacity))
+        yield _budget(made, factor)
     for words, seconds, ratio in _lifetimes(scene):
         neutral = replace(scene.neutral, ttl_seconds=seconds)
         gaps = reuse.reuse_gaps(reuse.read_trace(made.log), seconds)
@@ -108,6 +112,35 @@ def _replayed(made: Parts) -> Iterator[tuple[Variation, Evidence]]:
         words = f"with blocks of {numbers.count(block)} tokens"
         if actual >= block:
             yield Variation("block size", words, float(LARGER_BLOCKS)), _again(made, replace(scene, paths=paths))
+
+
+def _closer(made: Parts, found: Sensitivity) -> list[tuple[Variation, Decision]]:
+    """Budgets between the nearest one that flips and the nearest one inside it that does not, halving twice."""
+    flipping = [
+        variation.factor for variation, _ in found.flips if variation.dimension == "budget" and variation.factor
+    ]
+    if not flipping:
+        return []
+    outer, inner, closer = flipping[0], 1.0, []
+    steady = [v.factor for v, _ in found.tried if v.dimension == "budget" and v.factor and v.factor not in flipping]
+    inside = [factor for factor in steady if (factor - 1) * (outer - 1) > 0 and abs(factor - 1) < abs(outer - 1)]
+    inner = max(inside, key=lambda factor: abs(factor - 1), default=inner)
+    for _ in range(HALVINGS):
+        factor = round(math.sqrt(inner * outer), 2)
+        if factor in (inner, outer):
+            break
+        variation, evidence = _budget(made, factor)
+        closer.append((variation, _decide(evidence, made)))
+        flips = bool(Sensitivity(closer[-1:], found.base).flips)
+        inner, outer = (inner, factor) if flips else (factor, outer)
+    return closer
+
+
+def _budget(made: Parts, factor: float) -> tuple[Variation, Evidence]:
+    """The analysis at another budget, in multiples of the one under study."""
+    smallest = made.scene.paths.block_tokens if made.scene.paths else 1
+    capacity = max(round((made.scene.actual or 0) * factor), smallest)
+    return Variation("budget", f"at {factor:g}x the budget", factor), _again(made, _budgets(made.scene, capacity))
 
 
 def _lifetimes(scene: Scene) -> list[tuple[str, float | None, float | None]]:
