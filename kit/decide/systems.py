@@ -34,14 +34,14 @@ SYSTEMS: tuple[System, ...] = (
         "vLLM",
         "0.33.0",
         "GPU blocks",
-        {"lru": "nothing to set: prefix caching is on and evicts by LRU"},
+        dict.fromkeys(("lru", "vllm_lru"), "nothing to set: prefix caching is on and evicts by LRU"),
         otherwise="the GPU tier evicts by LRU only",
     ),
     System(
         "vLLM CPU offload",
         "0.33.0",
         "host memory",
-        {"lru": "eviction_policy: lru (the default)"},
+        {"lru": "eviction_policy: lru (the default)", "arc": "eviction_policy: arc"},
         _for_frequency("eviction_policy: arc, which weighs recency against frequency"),
         otherwise="it has lru and arc",
     ),
@@ -49,7 +49,12 @@ SYSTEMS: tuple[System, ...] = (
         "SGLang",
         "0.5.23",
         "radix cache",
-        {"lru": "--radix-eviction-policy lru (the default)", "lfu": "--radix-eviction-policy lfu"},
+        {
+            **dict.fromkeys(("lru", "sglang_lru"), "--radix-eviction-policy lru (the default)"),
+            **dict.fromkeys(("lfu", "sglang_lfu"), "--radix-eviction-policy lfu"),
+            "sglang_slru": "--radix-eviction-policy slru",
+            "tlru": "--radix-eviction-policy tlru, with its threshold above the estimate of the next prompt",
+        },
         {
             **_for_frequency("--radix-eviction-policy slru, which protects what was hit twice"),
             "saecache": "--radix-eviction-policy priority, with the priority of each request set by its session type",
@@ -60,7 +65,10 @@ SYSTEMS: tuple[System, ...] = (
         "TensorRT-LLM",
         "1.x",
         "KV blocks",
-        {"lru": "nothing to set: equal priorities are evicted by LRU"},
+        {
+            "lru": "nothing to set: equal priorities are evicted by LRU",
+            "tensorrt_priority": "KvCacheRetentionConfig: priority (35 by default) and duration by token range",
+        },
         {
             **_for_frequency("KvCacheRetentionConfig: a priority above 35 for the token range of the hot prefix"),
             "length": "KvCacheRetentionConfig: a priority below 35 for the token range of long one-shot content",
@@ -72,7 +80,11 @@ SYSTEMS: tuple[System, ...] = (
         "LMCache",
         "0.5.6",
         "CPU and remote chunks",
-        {"lru": "cache_policy: LRU (the default)", "lfu": "cache_policy: LFU", "fifo": "cache_policy: FIFO"},
+        {
+            **dict.fromkeys(("lru", "lmcache_lru"), "cache_policy: LRU (the default)"),
+            "lfu": "cache_policy: LFU",
+            "fifo": "cache_policy: FIFO",
+        },
         {name: "cache_policy: LFU, which forgets on eviction and does not decay" for name in FREQUENCY[1:]},
         otherwise="it has LRU, LFU, FIFO and MRU",
     ),
@@ -80,7 +92,7 @@ SYSTEMS: tuple[System, ...] = (
         "Mooncake store",
         "of 2026-08",
         "shared store",
-        {"lru": "nothing to set: the oldest lease goes first, which is LRU"},
+        dict.fromkeys(("lru", "mooncake_store"), "nothing to set: the oldest lease goes first, which is LRU"),
         _for_frequency("soft pin of the hot prefixes: they are evicted last"),
         otherwise="it evicts by lease only",
     ),
@@ -88,7 +100,11 @@ SYSTEMS: tuple[System, ...] = (
         "AIBrix L1",
         "of 2026-08",
         "host memory",
-        {"lru": "eviction policy LRU (the default is S3FIFO)", "fifo": "eviction policy FIFO"},
+        {
+            "lru": "eviction policy LRU (the default is S3FIFO)",
+            "fifo": "eviction policy FIFO",
+            "s3fifo": "eviction policy S3FIFO (the default)",
+        },
         _for_frequency("eviction policy S3FIFO (the default), which resists one-shot keys"),
         otherwise="it has S3FIFO, LRU and FIFO",
     ),
@@ -97,8 +113,11 @@ SYSTEMS: tuple[System, ...] = (
         "unstable of 2024-10",
         "flat keys",
         {
-            "lru": "maxmemory-policy allkeys-lru (approximate; maxmemory-samples 5)",
-            "lfu_decay": "maxmemory-policy allkeys-lfu with lfu-decay-time in minutes (1 by default, 0 = never)",
+            **dict.fromkeys(("lru", "redis_lru"), "maxmemory-policy allkeys-lru (approximate; maxmemory-samples 5)"),
+            **dict.fromkeys(
+                ("lfu_decay", "redis_lfu"),
+                "maxmemory-policy allkeys-lfu with lfu-decay-time in minutes (1 by default, 0 = never)",
+            ),
         },
         {name: "maxmemory-policy allkeys-lfu with lfu-decay-time 0" for name in FREQUENCY[:2]},
         otherwise="it has LRU, LFU, random and TTL order",
@@ -107,19 +126,15 @@ SYSTEMS: tuple[System, ...] = (
         "Caffeine",
         "3.2.4",
         "flat keys",
-        {},
-        {
-            "lru": "Caffeine evicts by W-TinyLFU only",
-            **_for_frequency("maximumWeight with a weigher: W-TinyLFU counts with periodic halving"),
-        },
+        {"w_tinylfu": "maximumWeight with a weigher"},
+        _for_frequency("maximumWeight with a weigher: W-TinyLFU counts with periodic halving"),
         otherwise="it has W-TinyLFU only",
     ),
     System(
         "Provider cache",
         "as published",
         "prompt cache of a provider",
-        {},
-        {"lru": "there is nothing to evict: choose the TTL and where the breakpoints stand"},
+        {"lru": "nothing to set: choose the TTL and where the breakpoints stand"},
         otherwise="a provider evicts by its own rules; choose the TTL and where the breakpoints stand",
     ),
 )
@@ -136,7 +151,7 @@ def _row(system: System, policy: str) -> dict[str, Any]:
     if exact is not None:
         text = exact
     elif nearest is not None:
-        text = f"not available there, nearest is {nearest}" if system.settings else nearest
+        text = f"not available there, nearest is {nearest}"
     else:
         text = f"not available there: {system.otherwise}"
     return {
