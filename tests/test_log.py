@@ -201,3 +201,37 @@ def test_repeated_and_empty_column_names(tmp_path: Path) -> None:
     log = load(write(tmp_path, "log.csv", "ts,input_tokens,Model,model,,\n1,10,x,m,,\n2,NaN,x,m,,\n3,12,None,,,\n"))
     assert rows(log, "SELECT input_tokens, model FROM request") == [(10, None), (12, None)]
     assert log.facts.rejected == {"input_tokens is missing": 1}
+
+
+def test_units_of_bare_numbers_are_said(tmp_path: Path) -> None:
+    one = load(write(tmp_path, "one.csv", "ts,input_tokens\n1772407800000,1\n1772407801000,1\n"))
+    assert one.facts.units["start times"] == "epoch milliseconds, by the size of the numbers"
+    mixed = "ts,input_tokens\n1772407800000,1\n1772407801,1\n2026-03-01T23:30:02Z,1\n"
+    two = load(write(tmp_path, "two.csv", mixed))
+    assert any("milliseconds and seconds" in text for text in two.facts.warnings)
+    iso = load(write(tmp_path, "iso.csv", "ts,input_tokens\n2026-03-01T23:30:02Z,1\n"))
+    assert "start times" not in iso.facts.units
+
+
+def test_without_identity_sessions_grow_and_the_log_says_so(tmp_path: Path) -> None:
+    # Session a: 100, 150 (extends it), 90 (shrank: new chain). Session b shares nothing with a.
+    text = "ts,session_id,input_tokens\n1,a,100\n2,b,100\n3,a,150\n4,a,90\n"
+    log = load(write(tmp_path, "log.csv", text))
+    assert rows(log, "SELECT parent_id, tokens FROM node ORDER BY node_id") == [
+        (None, 100),
+        (None, 100),
+        (0, 50),
+        (None, 90),
+    ]
+    assert any("session-local reuse only" in text for text in log.facts.derived)
+    assert log.facts.cannot_tell[0].startswith("which prompts sessions share")
+    assert load(write(tmp_path, "same.csv", text), settings={"surrogate": "none"}).facts.identity is None
+
+
+def test_triggers_have_three_words(tmp_path: Path) -> None:
+    text = "ts,session_id,trigger,input_tokens\n" + "".join(
+        f"{i},s,{word},1\n" for i, word in enumerate(["user", "person", "tool_result", "cron", ""])
+    )
+    log = load(write(tmp_path, "log.csv", text))
+    assert [word for (word,) in rows(log, "SELECT trigger FROM request")] == ["person", "person", "tool", "other", None]
+    assert rows(log, "SELECT DISTINCT session_type FROM request") == [("agent",)]

@@ -72,7 +72,9 @@ FORMAT = Format(
         "session_id": "session_id",
         "chain_id": "chain_id",
         "session_type": "session_type",
-        "trigger": "trigger",
+        "trigger": "CASE WHEN trigger IS NULL THEN NULL WHEN lower(trigger) IN ('person', 'user', 'human') THEN "
+        "'person' "
+        "WHEN lower(trigger) IN ('tool', 'tool_result') THEN 'tool' ELSE 'other' END",
         "provider": "provider",
         "model": "model",
         "cache_scope": "cache_scope",

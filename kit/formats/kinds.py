@@ -54,6 +54,9 @@ MACROS = [
     "seconds_of(x) AS instant(micros(x, 1000000))",
     "epoch_micros(v) AS CASE WHEN v < 0 THEN NULL WHEN v < 1e11 THEN floor(v * 1000000) "
     "WHEN v < 1e14 THEN floor(v * 1000) WHEN v < 1e17 THEN floor(v) ELSE floor(v / 1000) END",
+    "epoch_unit_of(x) AS CASE WHEN contains(x, '-') OR contains(x, ':') THEN NULL WHEN number_text(x) < 1e11 "
+    "THEN 'seconds' WHEN number_text(x) < 1e14 THEN 'milliseconds' WHEN number_text(x) < 1e17 THEN 'microseconds' "
+    "WHEN number_text(x) IS NOT NULL THEN 'nanoseconds' END",
     f"time_of(x) AS CASE WHEN regexp_full_match(x, {_PLAIN_ISO}) THEN TRY_CAST(x AS TIMESTAMPTZ) "
     f"WHEN regexp_full_match(trim(x), {_NUMBER}) "
     "THEN instant(TRY_CAST(epoch_micros(number_text(x)) AS BIGINT)) "

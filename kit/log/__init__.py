@@ -37,6 +37,9 @@ __all__ = [
 ]
 
 
+MEMORY_LIMIT = "4GB"
+
+
 @dataclass(frozen=True)
 class Log:
     """A loaded log: the DuckDB connection, where its file is (None = in memory), and its measured facts."""
@@ -52,6 +55,7 @@ def connect(path: str = ":memory:", read_only: bool = False) -> duckdb.DuckDBPyC
     con.execute("SET TimeZone = 'UTC'")
     with suppress(duckdb.InvalidInputException):  # Jupyter without widgets: it has no bar to turn off
         con.execute("SET enable_progress_bar = false")
+    con.execute(f"SET memory_limit = '{MEMORY_LIMIT}'")
     return con
 
 
@@ -197,7 +201,14 @@ def inspect(
     column of the log), not_used, units, coverage (share of kept rows with a value), identity_rule, token_rule,
     possible (questions the log can answer) and unlock (question -> what to log). Raises LogError as `load` does.
     """
-    form, confidence, peeks, _, _ = look(sources, format, bool(column_map))
+    form, confidence, peeks, files, _ = look(sources, format, bool(column_map))
+    if form.refuses is not None:
+        return {
+            "format": form.name, "title": form.title, "confidence": confidence, "sha256": files.sha256,
+            "files": [one.label for one in peeks], "columns": list(peeks[0].columns),
+            "rows": 0, "kept": 0, "rejected": {},
+            "missing": [], "cannot_tell": [form.refuses], "units": dict(form.units), "residency": residency(sources),
+        }  # fmt: skip
     log = load(sources, format=format, column_map=column_map)
     facts = {name: value.isoformat() if isinstance(value, datetime) else value for name, value in
     asdict(log.facts).items()}

@@ -10,6 +10,7 @@ from typing import Any
 
 import duckdb
 
+from kit.log.identity import SURROGATE
 from kit.log.requests import REPEATED, RESUMED, count
 from kit.log.staging import COLUMNS
 
@@ -86,7 +87,16 @@ def write_coverage(con: Con, sources: Mapping[str, str]) -> None:
     con.executemany("INSERT INTO column_coverage VALUES (?, ?, ?)", rows)
 
 
-def _cannot_tell(con: Con, identity: str | None, clock: str, filled: Mapping[str, int]) -> list[str]:
+SHARED = "which prompts sessions share: no prefix identity, only the growth inside each session is taken from lengths"
+
+
+def epoch_units(con: Con) -> list[str]:
+    """The units that bare numbers among the start times were taken for, decided by their size."""
+    return [unit for (unit,) in con.sql("SELECT DISTINCT epoch_unit FROM ordered WHERE epoch_unit IS NOT NULL "
+                                        "ORDER BY ALL").fetchall()]  # fmt: skip
+
+
+def _cannot_tell(con: Con, identity: str | None, clock: str, filled: Mapping[str, int], surrogate: bool) -> list[str]:
     known = {name for name, rows in filled.items() if rows}
     if identity:
         known.add("identity")
@@ -96,7 +106,7 @@ def _cannot_tell(con: Con, identity: str | None, clock: str, filled: Mapping[str
         known.add("times")
     if count(con, "SELECT count(token_type) FROM node"):
         known.add("token_type")
-    return [sentence for name, sentence in CANNOT if name not in known]
+    return ([SHARED] if surrogate else []) + [sentence for name, sentence in CANNOT if name not in known]
 
 
 def _warnings(con: Con, rejected: Mapping[str, int], clock: str) -> list[str]:
@@ -105,6 +115,8 @@ def _warnings(con: Con, rejected: Mapping[str, int], clock: str) -> list[str]:
         out.append(f"{number:,} rows repeat a request id already read; each request is counted once")
     if number := rejected.get(RESUMED):
         out.append(f"{number:,} later attempts of a request (resumed lookups) are left out")
+    if len(units := epoch_units(con)) > 1:
+        out.append(f"start times are numbers of different sizes, taken as {' and '.join(units)}")
     if clock == "relative":
         out.append("times are relative to the start of the log: days and hours are counted from it")
     if naive := count(con, "SELECT count(*) FROM ordered WHERE naive"):
@@ -132,6 +144,12 @@ def calendar_days(con: Con, zone: str = "UTC") -> list[dict[str, Any]]:
     return [{"day": day, "requests": requests, "hours": hours} for day, requests, hours in rows]
 
 
+def _decided(con: Con) -> dict[str, str]:
+    """The unit of start times that were bare numbers, with the reason."""
+    units = epoch_units(con)
+    return {"start times": f"epoch {' and '.join(units)}, by the size of the numbers"} if units else {}
+
+
 def _placeholder(con: Con) -> bool:
     share = con.sql(
         f"SELECT avg((output_tokens <= {PLACEHOLDER_TOKENS})::INTEGER) FROM request WHERE output_tokens IS NOT NULL"
@@ -154,7 +172,8 @@ def measure(con: Con, given: Mapping[str, Any], extra_warnings: Sequence[str], s
     if placeholder:
         warnings.append("output_tokens look like placeholders (3 or fewer in 30 % or more of the rows): not priced")
     return LogFacts(
-        **{key: value for key, value in given.items() if key != "derived"},
+        **{key: value for key, value in given.items() if key not in ("derived", "units")},
+        units={**given["units"], **_decided(con)},
         rows=requests + refused, kept=requests, rejected=rejected, start=start, end=end, days=days,
         requests=requests, sessions=sessions, chains=chains, keys=_keys(con, identity, chains),
         block_tokens=_block(con), has_clock=clock in ("absolute", "relative"), has_sessions=sessions > 0,
@@ -163,7 +182,8 @@ def measure(con: Con, given: Mapping[str, Any], extra_warnings: Sequence[str], s
         resumed_lookups=rejected.get(RESUMED, 0),
         damaged=refused - set_aside,
         missing=tuple(name for name, rows in filled.items() if not rows),
-        cannot_tell=tuple(_cannot_tell(con, identity, clock, filled)), warnings=tuple(warnings),
+        cannot_tell=tuple(_cannot_tell(con, identity, clock, filled, SURROGATE in given["derived"])),
+        warnings=tuple(warnings),
         derived=tuple(given["derived"]),
     )  # fmt: skip
 

@@ -17,6 +17,10 @@ from kit.log import runs
 from kit.prefix import build_forest, flat_forest
 
 Con = duckdb.DuckDBPyConnection
+SURROGATE = (
+    "node: no prefix identity in the log; each prompt is taken to extend the one before it in its session "
+    "(session-local reuse only, never a prompt shared by sessions)"
+)
 SCOPE = "coalesce(model, ''), coalesce(cache_scope, '')"
 
 
@@ -210,10 +214,7 @@ def identify(con: Con, surrogate: str) -> tuple[str | None, list[str]]:
         previous = "(SELECT *, lag(request_id) OVER (PARTITION BY chain ORDER BY request_id) AS before FROM ordered)"
         _link(con, f"LEFT JOIN {previous} p USING (request_id)", "p.before", root="NULL")
         from_chain(con)
-        return "chain", [
-            "node: no prefix identity in the log; each prompt is taken to extend the one before it in its session "
-            "(session-local reuse only, never a prompt shared by sessions)"
-        ]
+        return "chain", [SURROGATE]
     no_identity(con)
     return None, []
 

@@ -55,7 +55,6 @@ WORKING: dict[str, str] = {
     "key_scope": "VARCHAR",
     "lasted": "INTERVAL",
 }
-TRIGGERS = ("person", "tool", "other")
 
 
 def mapped(form: Format, column_map: Mapping[str, str] | None, peeks: Sequence[Peek]) -> Format:
@@ -137,6 +136,12 @@ def _excerpt(form: Format) -> str:
     return f"CASE {' '.join(cases)} END" if cases else "NULL"
 
 
+def _epoch_unit(form: Format, source: Reader) -> str:
+    """The unit that a bare number in the record's first time was taken for; NULL for other times."""
+    times = [item for item in form.fields if item.kind == "time" and not source.values[item.name][1].startswith("TIME")]
+    return f"epoch_unit_of({column('v_' + times[0].name)}::VARCHAR)" if times else "NULL::VARCHAR"
+
+
 def _naive(form: Format, source: Reader) -> str:
     """True where a time of this record has no offset (it is then taken as UTC)."""
     times = [item for item in form.fields if item.kind == "time"]
@@ -169,7 +174,7 @@ def staging_sql(form: Format, source: Reader) -> str:
         f"SELECT rn, filename, NOT blank AND (damaged IS NOT NULL OR coalesce({form.keep}, false)) AS is_request, "
         f"coalesce(damaged, {_first_reason(form)}) AS reason, {_excerpt(form)} AS excerpt, {_naive(form, source)} "
         "AS naive, "
-        f"coalesce({_aside(form)}, false) AS aside, "
+        f"coalesce({_aside(form)}, false) AS aside, {_epoch_unit(form, source)} AS epoch_unit, "
         f"{selected} FROM cast_row"
     )
 
