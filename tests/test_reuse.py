@@ -390,6 +390,13 @@ def test_agents_known_figures_and_how_they_depend_on_the_cut() -> None:
     assert reuse.popularity(trace)["half_life_hours"] < 3
 
 
+def test_agents_by_model_version_and_folder() -> None:
+    entries = list(csv.DictReader(shared_data("claude_agents_2026q1.csv").open()))
+    scopes = [" ".join(entry[name] for name in ("model", "client_version", "workdir_id")) for entry in entries]
+    found = reuse.concentration(flat([(float(number), scope, 16_000) for number, scope in enumerate(scopes)]))
+    assert (found["keys"], found["top_count"], round(100 * found["request_share"], 1)) == (124, 7, 39.2)
+
+
 def test_one_lru_pass_equals_the_replay(mooncake: reuse.Trace) -> None:
     paths = load_paths(load([shared_data("mooncake_conversation.jsonl")]), block_tokens=1, partial_tail="keep")
     capacity = 10_000 * 512
