@@ -21,6 +21,8 @@ from kit.replay import Tally
 from kit.replay.loop import FIELDS
 
 LENGTH_RIVALS = ("lru", "lfu_decay")
+TYPED = "saecache"
+SIMPLE = ("lru", "lfu", "lfu_perfect", "lfu_decay", "length", "gdsf", "fifo")
 
 
 def gather(made: Parts, assumption: str) -> Evidence:
@@ -61,6 +63,7 @@ def gather(made: Parts, assumption: str) -> Evidence:
         longest_request_share=tenth.get("requests_share"),
         longest_system_keys=int(tenth["holds_system_key"]) if tenth else None,
         length_checks=_length_checks(made, assumption),
+        saecache=_saecache(made, assumption),
         standings=_standings(made, assumption),
         doubling=_doubling(made, assumption),
         kv_bytes_per_token=made.parameters.kv_bytes_per_token,
@@ -169,6 +172,20 @@ def _standings(made: Parts, assumption: str) -> tuple[Standing, ...]:
     wanted = (made.scene.actual, assumption)
     cell = [t for t in made.replayed.tallies if (t.capacity_tokens, t.setting.name) == wanted and _candidate(t.policy)]
     return standings_of(cell, made.bills, WINDOW) if cell else ()
+
+
+def _saecache(made: Parts, assumption: str) -> Contrast | None:
+    """The SAECache-style policy against the best simple one at the budget (row 5); None where it was not replayed."""
+    wanted = (made.scene.actual, assumption)
+    cell = [t for t in made.replayed.tallies if (t.capacity_tokens, t.setting.name) == wanted]
+    priced = [(tally, made.bills.bill(tally, WINDOW)) for tally in cell]
+    rows = {tally.policy: _brief(tally, bill) for tally, bill in priced}
+    simple = [name for name in SIMPLE if name in rows]
+    if TYPED not in rows or not simple:
+        return None
+    best = max(simple, key=lambda name: rows[name]["hit_token_ratio"] or 0.0)
+    told = dict(zip(rows, differences_from(priced, made.bills, WINDOW, best), strict=True))
+    return _contrast(rows[TYPED], rows[best], told[TYPED], made.bills)
 
 
 def _doubling(made: Parts, assumption: str) -> Contrast | None:
