@@ -30,6 +30,9 @@ TIME_STRETCHES = 50
 
 Ints = NDArray[np.int64]
 
+TOKEN_TYPES = ("other", "system", "tools", "user", "assistant", "thinking", "tool_call", "tool_result")
+SESSION_TYPES = ("other", "single", "chat", "agent")
+
 
 @dataclass(frozen=True)
 class Paths:
@@ -40,7 +43,8 @@ class Paths:
     node, inclusive). Per request: `leaf` (deepest node, -1 = nothing cacheable),
     `ts_us` (start, microseconds), `input_tokens` (inclusive total), `block` (bootstrap block), `rate` (price group),
     `hour` (from the first full hour), `warm` (counts in the warm window), `tags` what some policies ask for (name ->
-    one number per request: session_type as a code, turn, priority). Units: tokens, microseconds.
+    one number per request: session_type as a code, turn, priority), `node_type` the token type of each node as an index
+    into TOKEN_TYPES (empty: the log has none). Units: tokens, microseconds.
     """
 
     parent: NDArray[np.int32]
@@ -63,6 +67,7 @@ class Paths:
     warm_basis: str
     block_tokens: int
     tags: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    node_type: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
 
     @property
     def requests(self) -> int:
@@ -288,8 +293,9 @@ def split_segments(paths: Paths) -> Paths:
     tokens[last] = paths.tokens - (units - 1) * paths.unit_tokens
     leaf = np.where(paths.leaf >= 0, last[np.maximum(paths.leaf, 0)], -1).astype(np.int32)
     room = paths.unit_tokens[node_of]
+    kinds = paths.node_type[node_of] if paths.node_type.size else paths.node_type
     return replace(paths, parent=parent, depth=_depths(parent), tokens=tokens, room_tokens=room, unit_tokens=room,
-                   path_tokens=path_sums(parent, tokens), leaf=leaf)  # fmt: skip
+                   path_tokens=path_sums(parent, tokens), leaf=leaf, node_type=kinds)  # fmt: skip
 
 
 @njit(cache=True, nogil=True)
@@ -396,8 +402,8 @@ def load_paths(
     Logs of blocks are evicted block by block; flat keys and turn increments as a whole.
     Raises ValueError where the log has no prefix identity: nothing can be replayed from lengths alone.
     """
-    nodes = pl.DataFrame(log.con.sql("SELECT coalesce(parent_id, -1)::INTEGER AS parent, tokens::BIGINT AS tokens "
-                                     "FROM node ORDER BY node_id"))  # fmt: skip
+    nodes = pl.DataFrame(log.con.sql("SELECT coalesce(parent_id, -1)::INTEGER AS parent, tokens::BIGINT AS tokens, "
+                                     "token_type FROM node ORDER BY node_id"))  # fmt: skip
     if nodes.height == 0:
         raise ValueError("this log has no prefix identity (no prefix_key, blocks or parent_request_id): no replay")
     requests = pl.DataFrame(
@@ -414,9 +420,10 @@ def load_paths(
         absent = requests["session_id"].is_null().to_numpy()
         sessions = np.where(absent, coded.max() + 1 + np.arange(coded.size), coded)
     tags = {} if sessions is None else {"session": sessions}
-    for name in ("replica", "session_type"):
-        if requests[name].null_count() == 0 and requests.height:
-            tags[name] = requests[name].cast(pl.Categorical).to_physical().to_numpy().astype(np.int64)
+    if requests["replica"].null_count() == 0 and requests.height:
+        tags["replica"] = requests["replica"].cast(pl.Categorical).to_physical().to_numpy().astype(np.int64)
+    if requests["session_type"].null_count() < requests.height:
+        tags["session_type"] = _codes(requests["session_type"], SESSION_TYPES).astype(np.int64)
     if requests["turn"].null_count() == 0 and requests.height:
         tags["turn"] = requests["turn"].to_numpy().astype(np.int64)
     block = block_tokens or log.facts.block_tokens or 1
@@ -426,4 +433,16 @@ def load_paths(
         requests["ts_us"].to_numpy(), requests["input_tokens"].to_numpy(), block_tokens=block,
         partial_tail=partial_tail, sessions=sessions, rate=rate, unit_tokens=block if by_block else None,
     )  # fmt: skip
-    return replace(paths, tags=tags)
+    kinds = np.zeros(0, np.int32)
+    if nodes["token_type"].null_count() < nodes.height:
+        ends = path_sums(nodes["parent"].to_numpy(), nodes["tokens"].to_numpy())
+        whole = ends if partial_tail == "keep" else ends // block * block
+        kept = whole > np.where(nodes["parent"].to_numpy() >= 0, whole[np.maximum(nodes["parent"].to_numpy(), 0)], 0)
+        kinds = _codes(nodes["token_type"], TOKEN_TYPES)[kept]
+    return replace(paths, tags=tags, node_type=kinds)
+
+
+def _codes(labels: pl.Series, known: tuple[str, ...]) -> NDArray[np.int32]:
+    """Index of each label among the known ones, 0 for any other."""
+    table = {label: code for code, label in enumerate(known)}
+    return labels.replace_strict(table, default=0, return_dtype=pl.Int32).fill_null(0).to_numpy().astype(np.int32)

@@ -119,7 +119,7 @@ def _compiled(fingerprint_of: str, policy: Policy) -> Callable[..., None]:
         return njit(**QUICK)(function)
 
     suffix = f"{policy.name}_{fingerprint_of}"
-    hooks = _hooks(policy, suffix, called if policy.ranked else inlined)
+    hooks = _hooks(policy, suffix, inlined if getattr(policy.module, "INLINE", False) else called)
     steps = {name: function for name, function in _functions(loop).items() if name in LOOP and name != "run"}
     bound = _bind_all(steps, hooks, suffix, inlined)
     return njit(**QUICK, cache=on_disk)(_rebind(loop.run, bound, suffix))  # type: ignore[arg-type]
@@ -152,7 +152,8 @@ def state(
     known = {"nodes": paths.parent.size, "path_tokens": paths.path_tokens, "room_tokens": paths.room_tokens,
              "tokens": paths.tokens, "depth": paths.depth, "parent": paths.parent,
              "most_uses": paths.requests, "leaf": paths.leaf, "capacity_tokens": capacity_tokens,
-             "block_tokens": paths.block_tokens, "ts_us": paths.ts_us, **paths.tags}  # fmt: skip
+             "block_tokens": paths.block_tokens, "node_type": paths.node_type, "ts_us": paths.ts_us,
+             **paths.tags}  # fmt: skip
     own = _given(policy.module.own, known, given) if hasattr(policy.module, "own") else np.zeros(1)
     make_pool = leaf_heap.pool if policy.ranked else policy.module.pool
     return _given(make_pool, known, given), own

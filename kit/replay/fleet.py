@@ -73,9 +73,10 @@ def select(paths: Paths, keep: NDArray[np.bool_]) -> Paths:
     columns = ("ts_us", "input_tokens", "block", "rate", "hour", "warm")
     per_request = {name: getattr(paths, name)[keep] for name in columns}
     per_node = {name: getattr(paths, name)[used] for name in ("depth", "tokens", "room_tokens", "unit_tokens")}
+    kinds = paths.node_type[used] if paths.node_type.size else paths.node_type
     tags = {name: np.asarray(tag)[keep] for name, tag in paths.tags.items()}
     return replace(paths, parent=parent, leaf=leaf, path_tokens=path_sums(parent, per_node["tokens"]), tags=tags,
-                   **per_request, **per_node)  # fmt: skip
+                   node_type=kinds, **per_request, **per_node)  # fmt: skip
 
 
 def replay_fleet(
