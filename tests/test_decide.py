@@ -402,6 +402,7 @@ def test_sentence_and_trail_agree(evidence: Evidence, harsh: Evidence | None, wa
     verb = "Keep LRU" if decision.policy == "lru" else f"Switch to {row['policy_title']}"
     assert decision.sentence.startswith(verb)
     assert row["because"] and row["because"] in decision.sentence
+    assert decision.rule != 11 or row["because"] == row["measured"]
     assert decision.accepted == (decision.policy != "lru")
     assert decision.sentence == decide.sentence(
         decision.trail, evidence.capacity_tokens, decision.saving_per_month, decision.provisional

@@ -5,9 +5,10 @@ from __future__ import annotations
 from kit.decide.change import Judgement, Side, judge
 from kit.decide.evidence import Contrast, Evidence
 from kit.decide.money import Saving
+from kit.decide.rule import THRESHOLDS, Condition, Rule
 from kit.decide.sensitivity import Sensitivity, Variation
 from kit.decide.systems import SYSTEMS, settings_for
-from kit.decide.table import RULES, THRESHOLDS, Condition, Rule
+from kit.decide.table import RULES
 from kit.decide.verdict import Decision, ThresholdError, decide, sentence
 
 __all__ = [

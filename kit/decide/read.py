@@ -13,7 +13,7 @@ from typing import Any
 
 from kit import numbers
 from kit.decide.evidence import HITS, Contrast, Evidence, all_of, any_of, plain
-from kit.decide.table import BEST_ONLINE, Condition, Rule
+from kit.decide.rule import BEST_ONLINE, Condition, Rule
 from kit.policies import REGISTRY
 
 WORDS = {">=": "at least", "<=": "at most", "<": "under", ">": "over"}

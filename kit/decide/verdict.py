@@ -10,8 +10,9 @@ from kit import numbers
 from kit.decide.evidence import Evidence
 from kit.decide.money import Room, Saving, room, saving, smaller
 from kit.decide.read import Reading, RuleReading, policy_title, read_rule
+from kit.decide.rule import BEST_ONLINE, THRESHOLDS
 from kit.decide.systems import settings_for
-from kit.decide.table import BEST_ONLINE, RULES, THRESHOLDS
+from kit.decide.table import RULES
 from kit.intervals import Standing
 
 FIRES = "fires"
@@ -213,10 +214,11 @@ def _row(
     rule, number = reading.rule, reading.rule.number
     outcome = _outcome(reading, walk, stop)
     fires = outcome == FIRES
+    told = conflict if walk.fired == LAST and number in (stop, LAST) else None
     return {
         "rule": number,
         "question": rule.question,
-        "measured": _measured(reading, walk, conflict if number in (stop, LAST) and stop != walk.fired else None),
+        "measured": _measured(reading, walk, told),
         "threshold": _threshold(reading),
         "margin": None if reading.margin is None else round(reading.margin, 6),
         "outcome": outcome,
