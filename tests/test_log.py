@@ -235,3 +235,8 @@ def test_triggers_have_three_words(tmp_path: Path) -> None:
     log = load(write(tmp_path, "log.csv", text))
     assert [word for (word,) in rows(log, "SELECT trigger FROM request")] == ["person", "person", "tool", "other", None]
     assert rows(log, "SELECT DISTINCT session_type FROM request") == [("agent",)]
+
+
+def test_ids_that_are_not_unique_are_warned_of(tmp_path: Path) -> None:
+    log = load(write(tmp_path, "ids.csv", "ts,session_id,request_id,input_tokens\n1,a,r1,10\n2,b,r1,20\n"))
+    assert log.facts.kept == 1 and any("if ids are not unique" in text for text in log.facts.warnings)

@@ -29,11 +29,9 @@ CACHE = f"coalesce(cached, 0) + coalesce({WRITTEN}, 0)"
 def recognise(peek: Peek) -> float:
     """Messages (or contents, or an input list) in the record or in its request body, and no layout of its own."""
 
-    def speaks(record: dict[str, Any]) -> bool:
-        found = prompt_of(record)
-        return found is not None and bool(found.parts)
-
-    return 0.92 if peek.any_record(speaks) else 0.0
+    if peek.has("prompt") and any(peek.has(name) for name in ("tokens", "input_tokens", "prefix_tokens")):
+        return 0.0  # a key and its length, not a prompt and its answer
+    return 0.92 if peek.any_record(lambda record: prompt_of(record) is not None) else 0.0
 
 
 def read_prompt(record: dict[str, Any]) -> Prompt | None:

@@ -231,7 +231,7 @@ def _fill(
         peeks = staging.stage(con, form, peeks, Path(folder))
         followed = _follow(con, form, peeks, settings)
     clock = requests.set_clock(con, form)
-    requests.mark_repeats(con, form)
+    warnings += requests.mark_repeats(con)
     lines.number_lines(con, peeks)
     set_aside = requests.write_rejected(con)
     requests.order_records(con)

@@ -44,19 +44,30 @@ def set_clock(con: Con, form: Format) -> str:
     return form.clock
 
 
-def mark_repeats(con: Con, form: Format) -> None:
-    """Rows that repeat a request id count once (the first in file order); later attempts of a request not at all."""
+def mark_repeats(con: Con) -> list[str]:
+    """Rows that repeat a request id count once (the first in file order); later attempts of a request not at all.
+
+    Returns a warning where repeated ids stand at other times: such ids may not be unique.
+    """
     con.execute(
         f"UPDATE staged SET reason = '{RESUMED}', aside = true WHERE is_request AND reason IS NULL AND "
         "coalesce(resumed, false)"
     )
     good = "FROM staged WHERE is_request AND reason IS NULL"
-    if count(con, f"SELECT count(source_id) - count(DISTINCT source_id) {good}"):
-        con.execute(
-            f"UPDATE staged SET reason = '{REPEATED}', aside = true WHERE rowid IN (SELECT rowid {good} AND "
-            "source_id IS NOT NULL "
-            "QUALIFY row_number() OVER (PARTITION BY source_id ORDER BY rn, rowid) > 1)"
-        )
+    if not count(con, f"SELECT count(source_id) - count(DISTINCT source_id) {good}"):
+        return []
+    con.execute(
+        "CREATE OR REPLACE TEMP TABLE repeat AS SELECT rowid AS r, ts <> first(ts) OVER same AS moved, "
+        f"row_number() OVER same AS place {good} AND source_id IS NOT NULL "
+        "WINDOW same AS (PARTITION BY source_id ORDER BY rn, rowid)"
+    )
+    con.execute(
+        f"UPDATE staged SET reason = '{REPEATED}', aside = true WHERE rowid IN (SELECT r FROM repeat WHERE place > 1)"
+    )
+    moved = count(con, "SELECT count(*) FROM repeat WHERE place > 1 AND moved")
+    if not moved:
+        return []
+    return [f"{moved:,} rows repeat a request id at another time; if ids are not unique, map another column to request_id"]
 
 
 def write_rejected(con: Con) -> int:
