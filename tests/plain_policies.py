@@ -6,9 +6,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
+from kit.policies.w_tinylfu import slot
 from kit.prefix import Paths
 from kit.replay import Setting
 from tests.reference import Plain
@@ -18,6 +20,7 @@ class Rule:
     """Recency, as the simplest rule; the others override what differs."""
 
     insert_first = False
+    newcomer = False
 
     def __init__(self, paths: Paths, capacity: int, **parameters: float) -> None:
         self.size = {n: int(paths.room_tokens[n]) for n in range(paths.parent.size)}
@@ -25,7 +28,11 @@ class Rule:
         self.capacity = capacity
         self.parameters = parameters
         self.order: list[int] = []
-        self.tags: dict[str, Any] = {}
+        self.above = [int(above) for above in paths.parent]
+        self.path_sum = [int(tokens) for tokens in paths.path_tokens]
+        self.asked_leaf = [int(node) for node in paths.leaf]
+        self.asked = -1
+        self.tags = {name: values.tolist() for name, values in paths.tags.items()}
         self.setup()
 
     def setup(self) -> None: ...
@@ -53,6 +60,9 @@ class Rule:
 
     def victim(self, leaves: list[int], request: int, now: int) -> int:
         return next(n for n in self.order if n in leaves)
+
+    def match_ends(self, deepest: int, request: int) -> None:
+        """The deepest resident block of the request's path, before anything is evicted for it."""
 
     def more(self) -> bool:
         """Whether to evict on although there is room."""
@@ -97,8 +107,14 @@ class Hosted(Plain):
         else:
             self.rule.touch(n, request, now)
 
+    def readable(self, matched: int, total: int) -> int:
+        return self.rule.readable(matched, total)
+
+    def settles(self, path: tuple[int, ...], request: int) -> None:
+        self.rule.match_ends(next((n for n in reversed(path) if n in self.at), -1), request)
+
     def request(self, i: int, now: int, path: tuple[int, ...], total: int, lost: bool = False) -> int:
-        self.path, self.asked, self.clock = path[::-1], i, now
+        self.path, self.asked, self.clock, self.rule.asked = path[::-1], i, now, i
         return super().request(i, now, path, total, lost)
 
 
@@ -106,11 +122,12 @@ def hosted(rule: type[Rule], paths: Paths, capacity: int, setting: Setting, **pa
     """A plain tier over these paths with a rule."""
     count = range(paths.parent.size)
     made = rule(paths, capacity, **parameters)
+    made.newcomer = setting.newcomer_may_be_victim or made.insert_first
     return Hosted(
         "rule", capacity, {n: int(paths.tokens[n]) for n in count}, {n: int(paths.depth[n]) for n in count},
         {n: int(paths.parent[n]) for n in count}, {n: int(paths.path_tokens[n]) for n in count},
         int((setting.ttl_seconds or 0) * 1e6), setting.minimum_tokens,
-        setting.newcomer_may_be_victim or made.insert_first,
+        made.newcomer,
         visible_us=int(setting.visible_after_seconds * 1e6), rule=made,
     )  # fmt: skip
 
@@ -289,9 +306,9 @@ class Arc(Rule):
 
     def victim(self, leaves: list[int], request: int, now: int) -> int:
         self.drop_key = False
-        if request < 0:
+        if self.newcomer:
             self.seen_b2, self.fresh = False, 0
-        if self.fresh or request < 0:
+        if self.fresh or self.newcomer:
             l1 = self.tokens(self.t1) + self.tokens(self.b1)
             if l1 + self.fresh > self.capacity:
                 if self.b1:
@@ -383,4 +400,617 @@ class LruK(Rule):
         return min(leaves, key=key)
 
 
-RULES: dict[str, type[Rule]] = {"sieve": Sieve, "s3fifo": S3Fifo, "arc": Arc, "twoq": TwoQ, "lruk": LruK}
+class Ranked(Rule):
+    """Lowest `rank` first, then the oldest use, then the deeper block."""
+
+    def setup(self) -> None:
+        self.last: dict[int, int] = {}
+
+    def used(self, n: int, request: int, now: int, fresh: bool) -> None: ...
+
+    def enter(self, n: int, request: int, now: int, leaf: bool) -> None:
+        self.last[n] = request
+        self.used(n, request, now, True)
+
+    def touch(self, n: int, request: int, now: int) -> None:
+        self.last[n] = request
+        self.used(n, request, now, False)
+
+    def leave(self, n: int, evicted: bool) -> None: ...
+
+    def rank(self, n: int, request: int, now: int) -> Any:
+        raise NotImplementedError
+
+    def victim(self, leaves: list[int], request: int, now: int) -> int:
+        return min(leaves, key=lambda n: (self.rank(n, request, now), self.last[n], -self.depth[n]))
+
+
+class LastToken(Rule):
+    """A hit leaves at least one token of the prompt to compute (blocks of one token here)."""
+
+    def readable(self, matched: int, total: int) -> int:
+        return min(matched, total - 1)
+
+
+class Chunks(Rule):
+    def readable(self, matched: int, total: int) -> int:
+        chunk = int(self.parameters.get("chunk_tokens", 256))
+        return matched // chunk * chunk
+
+
+class Radix(LastToken):
+    """Runs are lists of blocks, root side first; a run is one radix node."""
+
+    def setup(self) -> None:
+        self.runs: list[list[int]] = []
+        self.fresh: tuple[int, list[int]] = (-1, [])
+        self.going: list[int] = []
+        self.hits: dict[int, int] = {}
+        self.stamp: dict[int, tuple[int, int]] = {}
+        self.tick = 0
+        self.cut_at = -1
+
+    def run_of(self, n: int) -> list[int]:
+        return next(run for run in self.runs if n in run)
+
+    def mark(self, n: int, request: int) -> None:
+        self.tick += 1
+        self.stamp[n] = (request, self.tick)
+
+    def match_ends(self, deepest: int, request: int) -> None:
+        """The match of this request ends at `deepest` (-1 = nothing matched)."""
+        if self.cut_at == request:
+            return
+        self.cut_at = request
+        if deepest < 0:
+            return
+        run = self.run_of(deepest)
+        rest = run[run.index(deepest) + 1 :]
+        if rest:
+            self.runs[self.runs.index(run)] = run[: -len(rest)]
+            self.runs.append(rest)
+            for n in reversed(rest):
+                self.mark(n, request)
+
+    def enter(self, n: int, request: int, now: int, leaf: bool) -> None:
+        if self.fresh[0] == request and self.fresh[1] in self.runs and self.above[self.fresh[1][0]] == n:
+            self.fresh[1].insert(0, n)
+        else:
+            self.fresh = (request, [n])
+            self.runs.append(self.fresh[1])
+        self.hits[n] = 1
+        self.mark(n, request)
+
+    def touch(self, n: int, request: int, now: int) -> None:
+        self.hits[n] += 1
+        self.mark(n, request)
+
+    def leave(self, n: int, evicted: bool) -> None:
+        run = self.run_of(n)
+        run.remove(n)
+        self.going = run if evicted else []
+        self.runs = [r for r in self.runs if r]
+
+    def more(self) -> bool:
+        return bool(self.going)
+
+    def rank(self, n: int) -> Any:
+        return 0
+
+    def victim(self, leaves: list[int], request: int, now: int) -> int:
+        if self.going:
+            return self.going[-1]
+        return min(leaves, key=lambda n: (self.rank(n), self.stamp[n]))
+
+
+class RadixLfu(Radix):
+    def rank(self, n: int) -> Any:
+        return self.hits[n]
+
+
+class RadixSlru(Radix):
+    def rank(self, n: int) -> Any:
+        return self.hits[n] >= 2
+
+
+class Priorities(Rule):
+    """One queue of (block) per priority; `due` says when a block falls back to 35."""
+
+    def setup(self) -> None:
+        self.queues: dict[int, list[int]] = {p: [] for p in range(101)}
+        self.due: dict[int, tuple[int, int]] = {}
+        self.tick = 0
+
+    def refresh(self, now: int) -> None:
+        for n in sorted((n for n, (at, _) in self.due.items() if at <= now), key=lambda n: self.due[n]):
+            self.leave(n, False)
+            self.queues[35].append(n)
+
+    def enter(self, n: int, request: int, now: int, leaf: bool) -> None:
+        self.refresh(now)
+        priority, keep = self.tags["priority"][request], self.tags["retention_seconds"][request]
+        self.queues[priority].append(n)
+        if priority != 35 and keep >= 0:
+            self.tick += 1
+            self.due[n] = (now + round(keep * 1e6), self.tick)
+
+    def touch(self, n: int, request: int, now: int) -> None:
+        self.leave(n, False)
+        self.enter(n, request, now, False)
+
+    def leave(self, n: int, evicted: bool) -> None:
+        self.due.pop(n, None)
+        for queue in self.queues.values():
+            if n in queue:
+                queue.remove(n)
+
+    def victim(self, leaves: list[int], request: int, now: int) -> int:
+        self.refresh(now)
+        return next(n for p in range(101) for n in self.queues[p] if n in leaves)
+
+
+class MultiLru(Ranked):
+    def setup(self) -> None:
+        super().setup()
+        self.uses: dict[int, int] = {}
+
+    def used(self, n: int, request: int, now: int, fresh: bool) -> None:
+        self.uses[n] = min(self.uses.get(n, 0) + 1, 15)
+
+    def rank(self, n: int, request: int, now: int) -> Any:
+        return sum(self.uses[n] >= level for level in (3, 8, 15))
+
+
+class Leases(Ranked):
+    def setup(self) -> None:
+        super().setup()
+        self.lease: dict[int, float] = {}
+        self.left = 0
+
+    def used(self, n: int, request: int, now: int, fresh: bool) -> None:
+        self.lease[n] = now if fresh else max(self.lease[n], now + 10e6)
+
+    def leave(self, n: int, evicted: bool) -> None:
+        del self.lease[n]
+        if evicted and self.left:
+            self.left -= 1
+
+    def more(self) -> bool:
+        used = self.tokens(self.lease) / self.capacity
+        if not self.left and used > 0.90:
+            self.left = math.ceil(max(0.05, used - 0.90 + 0.05) * len(self.lease))
+        return self.left > 0
+
+    def rank(self, n: int, request: int, now: int) -> Any:
+        return self.lease[n]
+
+
+class Halving(Ranked):
+    def setup(self) -> None:
+        super().setup()
+        self.count: dict[int, int] = {}
+        self.since = 0
+        self.period = 10 * max(int(self.capacity / (sum(self.size.values()) / len(self.size))), 1)
+
+    def used(self, n: int, request: int, now: int, fresh: bool) -> None:
+        if self.since >= self.period:
+            self.count = {m: c // 2 for m, c in self.count.items()}
+            self.since = 0
+        self.since += 1
+        self.count[n] = min(self.count.get(n, 0) + 1, 15)
+
+    def rank(self, n: int, request: int, now: int) -> Any:
+        return self.count[n]
+
+
+class Safe(Ranked):
+    def setup(self) -> None:
+        super().setup()
+        self.longest: dict[int, int] = {}
+
+    def used(self, n: int, request: int, now: int, fresh: bool) -> None:
+        self.longest[n] = max(self.longest.get(n, 0), self.path_sum[self.asked_leaf[request]])
+
+    def rank(self, n: int, request: int, now: int) -> Any:
+        threshold = self.parameters.get("threshold_tokens", 0)
+        needed = max(self.longest[n] + self.parameters.get("next_prompt_tokens", 0) - threshold, 0)
+        return -1 if self.path_sum[n] - self.size[n] >= needed else 0
+
+
+class Drawn(Rule):
+    """Resident leaves in an array, drawn by the Lehmer generator."""
+
+    def setup(self) -> None:
+        self.array: list[int] = []
+        self.state = 2_654_435_761 % 2_147_483_646 + 1
+        self.since: dict[int, int] = {}
+        self.begin()
+
+    def begin(self) -> None: ...
+
+    def draw(self, below: int) -> int:
+        self.state = self.state * 48_271 % (2**31 - 1)
+        return self.state % below
+
+    def sample(self, most: int) -> list[int]:
+        if len(self.array) <= most:
+            return list(self.array)
+        return [self.array[self.draw(len(self.array))] for _ in range(most)]
+
+    def enter(self, n: int, request: int, now: int, leaf: bool) -> None:
+        self.fresh(n, request, now)
+        if leaf:
+            self.array.append(n)
+
+    def fresh(self, n: int, request: int, now: int) -> None: ...
+
+    def covered(self, n: int) -> None:
+        if n in self.array:
+            k = self.array.index(n)
+            self.array[k] = self.array[-1]
+            self.array.pop()
+
+    def bare(self, n: int) -> None:
+        self.array.append(n)
+
+    def leave(self, n: int, evicted: bool) -> None:
+        self.covered(n)
+
+
+class HyperbolicRule(Drawn):
+    def begin(self) -> None:
+        self.uses: dict[int, int] = {}
+
+    def fresh(self, n: int, request: int, now: int) -> None:
+        self.uses[n], self.since[n] = 1, request
+
+    def touch(self, n: int, request: int, now: int) -> None:
+        self.uses[n] += 1
+
+    def victim(self, leaves: list[int], request: int, now: int) -> int:
+        able = [n for n in self.sample(64) if n in leaves]
+        return min(able, key=lambda n: self.uses[n] / max(request - self.since[n], 1))
+
+
+class RedisLru(Drawn):
+    """`pool` holds (idle, key) by rising idle time."""
+
+    def begin(self) -> None:
+        self.pool: list[tuple[int, int]] = []
+
+    def fresh(self, n: int, request: int, now: int) -> None:
+        self.since[n] = now // 10**6
+
+    def touch(self, n: int, request: int, now: int) -> None:
+        self.since[n] = now // 10**6
+
+    def score(self, n: int, now: int) -> int:
+        return now // 10**6 - self.since[n]
+
+    def victim(self, leaves: list[int], request: int, now: int) -> int:
+        while True:
+            for n in self.sample(5):
+                idle = self.score(n, now)
+                place = sum(1 for other, _ in self.pool if other < idle)
+                if len(self.pool) < 16:
+                    self.pool.insert(place, (idle, n))
+                elif place > 0:
+                    self.pool.insert(place, (idle, n))
+                    self.pool.pop(0)
+            while self.pool:
+                _, n = self.pool.pop()
+                if n in leaves:
+                    return n
+
+
+class RedisLfu(RedisLru):
+    def begin(self) -> None:
+        super().begin()
+        self.counter: dict[int, int] = {}
+
+    def fresh(self, n: int, request: int, now: int) -> None:
+        self.counter[n], self.since[n] = 5, now // 60_000_000
+
+    def touch(self, n: int, request: int, now: int) -> None:
+        c = max(self.counter[n] - (now // 60_000_000 - self.since[n]), 0)
+        if c < 255 and self.draw(10**6) < 10**6 / (max(c - 5, 0) * 10 + 1):
+            c += 1
+        self.counter[n], self.since[n] = c, now // 60_000_000
+
+    def score(self, n: int, now: int) -> int:
+        return 255 - max(self.counter[n] - (now // 60_000_000 - self.since[n]), 0)
+
+
+class LhdRule(Drawn):
+    """Without a period ending (short logs never learn): densities stay (class + 1) / (age + 1)."""
+
+    def begin(self) -> None:
+        self.clock = 0
+        self.last: dict[int, tuple[int, int]] = {}
+        self.recent: dict[int, int] = {}
+        self.head = 0
+        self.level = 0.0
+
+    def rank_of(self, n: int) -> float:
+        age = min((self.clock - self.since[n]) >> 1, 19_999)
+        ages, group = sum(self.last[n]), 0
+        while 0 < ages < 20_000 and group < 15:
+            ages, group = ages * 2, group + 1
+        group = 15 if ages == 0 else group
+        return (group + 1) / (age + 1) / self.size[n]
+
+    def fresh(self, n: int, request: int, now: int) -> None:
+        self.last[n], self.since[n] = (0, 20_000), self.clock
+        if self.rank_of(n) < self.level:
+            self.recent[self.head % 8] = n
+            self.head += 1
+        self.clock += 1
+
+    def touch(self, n: int, request: int, now: int) -> None:
+        age = (self.clock - self.since[n]) >> 1
+        self.last[n] = (age, self.last[n][0])
+        self.since[n] = self.clock
+        self.clock += 1
+
+    def victim(self, leaves: list[int], request: int, now: int) -> int:
+        looked = self.sample(32) + [self.recent[k] for k in sorted(self.recent)]
+        able = [n for n in looked if n in leaves]
+        best = min(able, key=self.rank_of)
+        self.level = 0.9 * self.level + (1 - 0.9) * self.rank_of(best)
+        return best
+
+
+class Marconi(Drawn):
+    def begin(self) -> None:
+        self.hit = -1
+
+    def fresh(self, n: int, request: int, now: int) -> None:
+        self.since[n] = now
+
+    def touch(self, n: int, request: int, now: int) -> None:
+        if self.hit != request:
+            self.hit, self.since[n] = request, now
+
+    def victim(self, leaves: list[int], request: int, now: int) -> int:
+        able = [n for n in self.array if n in leaves]
+        worth = {n: 6 * 4096.0 + 2 * self.path_sum[n] - self.size[n] for n in able}
+        fresh = {n: 1e6 / max(now - self.since[n], 1) for n in able}
+
+        def norm(values: dict[int, float], n: int) -> float:
+            low, high = min(values.values()), max(values.values())
+            return (values[n] - low) / (high - low) if high > low else 1.0
+
+        return min(able, key=lambda n: norm(worth, n) + norm(fresh, n))
+
+
+class LeCaRRule(Rule):
+    def setup(self) -> None:
+        self.uses: dict[int, int] = {}
+        self.ghosts: dict[int, tuple[str, int]] = {}
+        self.weight = 0.5
+        self.state = 1
+        held = max(int(self.capacity / (sum(self.size.values()) / len(self.size))), 1)
+        self.discount = 0.005 ** (1 / held)
+        self.by, self.now = "lru", 0
+
+    def learn(self, n: int) -> None:
+        if n in self.ghosts:
+            by, left = self.ghosts.pop(n)
+            factor = math.exp(-0.45 * self.discount ** (self.now - left))
+            lru, lfu = self.weight, 1.0 - self.weight
+            if by == "lru":
+                self.weight = lru * factor / (lru * factor + 1.0 - lru)
+            else:
+                self.weight = 1.0 - lfu * factor / (lfu * factor + 1.0 - lfu)
+
+    def missing(self, nodes: list[int]) -> None:
+        self.now = self.asked
+        for n in nodes:
+            self.learn(n)
+
+    def enter(self, n: int, request: int, now: int, leaf: bool) -> None:
+        self.now = request
+        self.learn(n)
+        self.uses[n] = 1
+        self.order.append(n)
+
+    def touch(self, n: int, request: int, now: int) -> None:
+        self.now = request
+        super().touch(n, request, now)
+        self.uses[n] += 1
+
+    def leave(self, n: int, evicted: bool) -> None:
+        super().leave(n, evicted)
+        if evicted:
+            self.ghosts[n] = (self.by, self.now)
+            while self.tokens(self.ghosts) > self.capacity:
+                del self.ghosts[next(iter(self.ghosts))]
+
+    def victim(self, leaves: list[int], request: int, now: int) -> int:
+        self.state = self.state * 48_271 % (2**31 - 1)
+        able = [n for n in self.order if n in leaves]
+        if self.state % 10**6 < self.weight * 10**6:
+            self.by = "lru"
+            return able[0]
+        self.by = "lfu"
+        return min(able, key=lambda n: (self.uses[n], able.index(n)))
+
+
+class Workload(Rule):
+    def setup(self) -> None:
+        self.group: dict[int, tuple[int, int]] = {}
+        self.at: dict[int, int] = {}
+        self.gaps: dict[tuple[int, int], list[float]] = {}
+
+    def enter(self, n: int, request: int, now: int, leaf: bool) -> None:
+        self.order.append(n)
+        self.group[n] = (self.tags["session_type"][request], min(self.tags["turn"][request], 8))
+        self.at[n] = now
+
+    def touch(self, n: int, request: int, now: int) -> None:
+        self.gaps.setdefault(self.group[n], [60.0]).append((now - self.at[n]) * 1e-6)
+        self.order.remove(n)
+        self.enter(n, request, now, False)
+
+    def victim(self, leaves: list[int], request: int, now: int) -> int:
+        heads: dict[tuple[int, int], int] = {}
+        for n in self.order:
+            if n in leaves:
+                heads.setdefault(self.group[n], n)
+
+        def chance(n: int) -> float:
+            gaps = self.gaps.get(self.group[n], [60.0])
+            total = 0.0
+            for gap in gaps:
+                total += gap
+            mean = max(total / len(gaps), 1e-6)
+            return math.exp(-((now - self.at[n]) * 1e-6) / mean) * (1 - math.exp(-300.0 / mean))
+
+        ranked = [(chance(heads[g]), -self.depth[heads[g]], g) for g in sorted(heads)]
+        return heads[min(ranked)[2]]
+
+
+class TinyLfu(Rule):
+    """Window, probation, protected as lists, oldest first; the counts of the sketch as a table of the same slots."""
+
+    insert_first = True
+
+    def setup(self) -> None:
+        self.window: list[int] = []
+        self.probation: list[int] = []
+        self.protected: list[int] = []
+        options = {"window_share": 0.01, "count_from_share": 0.5, "adaptive": 1} | self.parameters
+        self.most = max(int(self.capacity / (sum(self.size.values()) / len(self.size))), 1)
+        self.window_most = self.capacity - int((1 - options["window_share"]) * self.capacity)
+        self.protected_most = int(0.8 * (self.capacity - self.window_most))
+        self.counts: dict[tuple[int, int], int] = {}
+        self.start, self.counting = int(options["count_from_share"] * self.capacity), False
+        self.added, self.seen, self.good = 0, 0, 0
+        self.rate, self.step, self.adjust = 0.0, -0.0625 * self.capacity, 0
+        self.request, self.candidates, self.tried = -1, None, False
+        self.adaptive = options["adaptive"]
+
+    def slots(self, n: int) -> list[tuple[int, int]]:
+        width = 4
+        while width < 4 * self.most:
+            width *= 2
+        return [(row, slot(n, row, width)) for row in range(4)]
+
+    def count(self, n: int) -> None:
+        if not self.counting:
+            return
+        open_slots = [k for k in self.slots(n) if self.counts.get(k, 0) < 15]
+        for k in open_slots:
+            self.counts[k] = self.counts.get(k, 0) + 1
+        self.added += bool(open_slots)
+        if open_slots and self.added >= 10 * self.most:
+            odd = sum(c % 2 for c in self.counts.values())
+            self.counts = {k: c // 2 for k, c in self.counts.items()}
+            self.added = (self.added - odd // 4) // 2
+
+    def frequency(self, n: int) -> int:
+        return min(self.counts.get(k, 0) for k in self.slots(n))
+
+    def demote(self) -> None:
+        while self.tokens(self.protected) > self.protected_most:
+            self.probation.append(self.protected.pop(0))
+
+    def begin(self, request: int) -> None:
+        if request == self.request:
+            return
+        self.request, self.candidates, self.tried = request, None, False
+        if not self.adaptive:
+            return
+        if not self.counting:
+            self.rate, self.seen, self.good = 0.0, 0, 0
+        elif self.seen >= 10 * self.most:
+            rate = self.good / self.seen
+            change, self.rate = rate - self.rate, rate
+            amount = self.step if change >= 0 else -self.step
+            sign = 1 if amount >= 0 else -1
+            self.step = 0.0625 * self.capacity * sign if abs(change) >= 0.05 else 0.98 * amount
+            self.adjust, self.seen, self.good = int(amount), 0, 0
+        if self.adjust > 0 and self.protected_most > 0:
+            self.move(min(self.adjust, self.protected_most), 1)
+        elif self.adjust < 0 and self.window_most > 1:
+            self.move(min(-self.adjust, self.window_most - 1), -1)
+
+    def move(self, quota: int, way: int) -> None:
+        self.window_most += way * quota
+        self.protected_most -= way * quota
+        if way > 0:
+            self.demote()
+        while True:
+            source = self.window
+            if way > 0:
+                fits = self.probation and self.size[self.probation[0]] <= quota
+                source = self.probation if fits else self.protected
+            if not source or self.size[source[0]] > quota:
+                break
+            n = source.pop(0)
+            quota -= self.size[n]
+            (self.window if way > 0 else self.probation).append(n)
+        self.window_most -= way * quota
+        self.protected_most += way * quota
+        self.adjust = way * quota
+
+    def enter(self, n: int, request: int, now: int, leaf: bool) -> None:
+        self.begin(request)
+        self.window.append(n)
+        if self.tokens(self.window + self.probation + self.protected) >= self.start:
+            self.counting = True
+        self.count(n)
+        self.seen += 1
+
+    def touch(self, n: int, request: int, now: int) -> None:
+        self.begin(request)
+        self.count(n)
+        self.seen += 1
+        self.good += 1
+        home = next(q for q in (self.window, self.probation, self.protected) if n in q)
+        home.remove(n)
+        if home is self.probation and self.size[n] <= self.protected_most:
+            self.protected.append(n)
+            self.demote()
+        else:
+            home.append(n)
+
+    def leave(self, n: int, evicted: bool) -> None:
+        for queue in (self.window, self.probation, self.protected):
+            if n in queue:
+                queue.remove(n)
+        if self.candidates and n in self.candidates:
+            self.candidates.remove(n)
+
+    def victim(self, leaves: list[int], request: int, now: int) -> int:
+        if self.candidates is None:
+            self.candidates = []
+            while self.tokens(self.window) > self.window_most:
+                n = self.window.pop(0)
+                self.probation.append(n)
+                self.candidates.append(n)
+        able = [n for n in self.candidates if n in leaves]
+        if not able and not self.tried:
+            self.tried = True
+            self.candidates = list(self.window)
+            able = [n for n in self.candidates if n in leaves]
+        residents = [n for n in self.probation if n in leaves]
+        if not able:
+            self.candidates = []
+            return next(n for n in residents + self.protected + self.window if n in leaves)
+        n = able[0]
+        self.candidates = self.candidates[self.candidates.index(n) + 1 :]
+        if residents and n == residents[0]:
+            self.candidates = []
+        elif residents and self.frequency(n) > self.frequency(residents[0]):
+            return residents[0]
+        return n
+
+
+RULES: dict[str, type[Rule]] = {
+    "sieve": Sieve, "s3fifo": S3Fifo, "arc": Arc, "twoq": TwoQ, "lruk": LruK, "w_tinylfu": TinyLfu,
+    "lfu_halving": Halving, "vllm_lru": LastToken, "sglang_lru": Radix, "sglang_lfu": RadixLfu,
+    "sglang_slru": RadixSlru, "tensorrt_priority": Priorities, "dynamo_multilru": MultiLru, "lmcache_lru": Chunks,
+    "mooncake_store": Leases, "redis_lru": RedisLru, "redis_lfu": RedisLfu, "hyperbolic": HyperbolicRule,
+    "lhd": LhdRule, "lecar": LeCaRRule, "workload_aware": Workload, "tlru": Safe, "marconi": Marconi,
+}  # fmt: skip

@@ -62,6 +62,11 @@ class Plain:
         self.fate[n] = why
         self.order = [m for m in self.order if m != n]
 
+    def readable(self, matched: int, total: int) -> int:
+        return matched
+
+    def settles(self, path: tuple[int, ...], request: int) -> None: ...
+
     def make_room(self, most: int, pinned: set[int]) -> None:
         while self.used() > most:
             if self.policy == "fifo_flat":
@@ -108,15 +113,20 @@ class Plain:
             stop = "in_flight" if path[run] in self.at else self.fate.get(path[run], "cold")
             for n in path[run:]:
                 causes[stop if n in self.at else self.fate.get(n, "cold")] += self.size[n]
-        hit = matched
+        hit, again = matched, 0
         if matched and lost:
             causes["lost"] += matched
             hit = 0
         elif matched < self.minimum:
             causes["below_minimum"] += matched
             hit = 0
+        else:
+            hit = self.readable(matched, total)
+            again = matched - hit
+            causes["below_minimum"] += again
         causes["below_minimum"] += total - whole
         if whole <= self.capacity:
+            self.settles(path, i)
             if self.policy == "fifo_flat":
                 for n in path:
                     if n not in self.at:
@@ -132,15 +142,17 @@ class Plain:
                     self.use(n, i, now, n not in self.at)
                 if self.newcomer:
                     self.make_room(self.capacity, set())
-            write = whole - hit
+            write = whole - hit - again
         else:
+            if run:
+                self.settles(path, i)
             for n in path[:run]:
                 self.use(n, i, now, False)
             for n in path[run:]:
                 if n not in self.at and n not in self.fate:
                     self.fate[n] = "oversize"
             causes["oversize"] += causes.pop("evicted", 0) + causes.pop("expired", 0)
-            write = matched - hit
+            write = matched - hit - again
         t["hits"] += hit > 0
         t["hit_tokens"] += hit
         t["write_tokens"] += write

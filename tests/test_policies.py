@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kit.policies import REGISTRY
+from kit.prefix import Paths
 from kit.replay import FIELDS, Setting, lost_reads, replay
 from tests.plain_policies import RULES, hosted
 from tests.test_replay import FIRST, SETTINGS, conserves, figures, flat, weeks
@@ -35,14 +39,29 @@ def test_worked_examples(
     assert figures(tally, "hits", "evictions") == wanted
 
 
+@st.composite
+def tagged_weeks(draw: st.DrawFn, sizes: st.SearchStrategy[int]) -> tuple[Paths, list[tuple[int, ...]]]:
+    """Random weeks whose requests carry what some policies ask for."""
+    paths, requests = draw(weeks(sizes))
+    tags = {
+        name: np.array(draw(st.lists(st.sampled_from(values), min_size=paths.requests, max_size=paths.requests)))
+        for name, values in (("session_type", [0, 1]), ("turn", [1, 2, 9]), ("priority", [5, 35, 80]),
+                             ("retention_seconds", [-1.0, 0.0, 30.0]))
+    }  # fmt: skip
+    return replace(paths, tags=tags), requests
+
+
+COMPILED = False
+
+
 @pytest.mark.parametrize("policy", list(RULES))
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_every_policy_equals_its_plain_statement(policy: str, data: st.DataObject) -> None:
-    paths, requests = data.draw(weeks(st.integers(1, 4)))
+    paths, requests = data.draw(tagged_weeks(st.integers(1, 4)))
     setting: Setting = data.draw(SETTINGS)
     capacity = data.draw(st.integers(1, 16))
-    tally = replay(paths, policy, capacity_tokens=capacity, setting=setting)
+    tally = replay(paths, policy, capacity_tokens=capacity, setting=setting, compiled=COMPILED)
     conserves(tally)
     plain = hosted(RULES[policy], paths, capacity, setting)
     lost = lost_reads(paths, setting.loss, setting.seed)
@@ -55,7 +74,7 @@ def test_every_policy_equals_its_plain_statement(policy: str, data: st.DataObjec
 
 @pytest.mark.parametrize("policy", list(RULES))
 @settings(max_examples=15, deadline=None)
-@given(week=weeks(st.integers(1, 4)), capacity=st.integers(1, 16))
+@given(week=tagged_weeks(st.integers(1, 4)), capacity=st.integers(1, 16))
 def test_uncompiled_is_the_same(policy: str, week: tuple, capacity: int) -> None:
     fast = replay(week[0], policy, capacity_tokens=capacity)
     slow = replay(week[0], policy, capacity_tokens=capacity, compiled=False)
@@ -63,4 +82,5 @@ def test_uncompiled_is_the_same(policy: str, week: tuple, capacity: int) -> None
 
 
 def test_every_policy_is_tested() -> None:
-    assert set(RULES) | set(FIRST) == set(REGISTRY)
+    elsewhere = {"saecache", "lpc_turns", "prefix_biased_depth", "prefix_biased_fanout"}
+    assert set(RULES) | set(FIRST) | elsewhere == set(REGISTRY)

@@ -15,19 +15,43 @@ from types import MappingProxyType, ModuleType
 
 from kit.policies import (
     arc,
+    dynamo_multilru,
     fifo,
     fifo_flat,
     gdsf,
+    hyperbolic,
+    lecar,
     length,
     lfu,
     lfu_decay,
+    lfu_halving,
     lfu_perfect,
+    lhd,
+    lmcache_lru,
+    lpc_turns,
     lru,
     lruk,
+    marconi,
+    mooncake_store,
+    prefix_biased_depth,
+    prefix_biased_fanout,
+    redis_lfu,
+    redis_lru,
     s3fifo,
+    saecache,
+    sglang_lfu,
+    sglang_lru,
+    sglang_slru,
     sieve,
+    tensorrt_priority,
+    tlru,
     twoq,
+    vllm_lru,
+    w_tinylfu,
+    workload_aware,
 )
+
+FIELDS = ("ts", "prefix identity")
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +63,7 @@ class Policy:
     source: str
     module: ModuleType
     parameters: Mapping[str, float] = field(default_factory=dict)
-    needs: tuple[str, ...] = ("ts", "prefix identity")
+    needs: tuple[str, ...] = FIELDS
     candidate: bool = True
 
     @property
@@ -47,6 +71,11 @@ class Policy:
         """When a run of blocks may be one node with the block-by-block answer: "always", "fitting" (where every path
         fits the tier, so that its blocks share all their uses), or None (always written out)."""
         return getattr(self.module, "SEGMENTS", None)
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """What every request has to carry for this policy (`kit.prefix.Paths.tags`)."""
+        return getattr(self.module, "NEEDS", ())
 
     @property
     def ranked(self) -> bool:
@@ -58,9 +87,10 @@ def describe(module: ModuleType, name: str | None = None, candidate: bool = True
     """The policy a module holds; the source is the docstring's `Source:` sentence."""
     text = " ".join((module.__doc__ or "").split())
     source = text.split("Source: ", 1)[1].split(". ", 1)[0] if "Source: " in text else "not stated"
+    wanted = tuple(f"{column} (or it is as if all had the same)" for column in getattr(module, "WANTS", ()))
     short = name or module.__name__.rsplit(".", 1)[-1]
     return Policy(short, getattr(module, "TITLE", short), source, module, dict(getattr(module, "PARAMETERS", {})),
-                  candidate=candidate)  # fmt: skip
+                  FIELDS + getattr(module, "NEEDS", ()) + wanted, candidate)  # fmt: skip
 
 
 REGISTRY: Mapping[str, Policy] = MappingProxyType(
@@ -69,7 +99,15 @@ REGISTRY: Mapping[str, Policy] = MappingProxyType(
         for policy in (
             describe(lru), describe(lfu), describe(lfu_perfect), describe(lfu_decay), describe(length), describe(gdsf),
             describe(fifo), describe(fifo_flat, candidate=False),
-            describe(sieve), describe(s3fifo), describe(arc), describe(twoq), describe(lruk),
+            describe(sieve), describe(s3fifo), describe(arc), describe(w_tinylfu), describe(twoq), describe(lruk),
+            describe(lfu_halving), describe(vllm_lru, candidate=False), describe(sglang_lru, candidate=False),
+            describe(sglang_lfu), describe(sglang_slru), describe(tensorrt_priority),
+            describe(dynamo_multilru, candidate=False), describe(lmcache_lru, candidate=False),
+            describe(mooncake_store, candidate=False), describe(redis_lru), describe(redis_lfu),
+            describe(hyperbolic, candidate=False), describe(lhd, candidate=False), describe(lecar, candidate=False),
+            describe(workload_aware), describe(tlru, candidate=False), describe(marconi, candidate=False),
+            describe(saecache), describe(lpc_turns, candidate=False), describe(prefix_biased_depth, candidate=False),
+            describe(prefix_biased_fanout, candidate=False),
         )
     }
 )  # fmt: skip

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 TITLE = "FIFO (flat map)"
 PARAMETERS: dict[str, float] = {}
+INLINE = True
 ROOT_FIRST = True
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 TITLE = "LFU (forgets on eviction)"
 PARAMETERS: dict[str, float] = {}
+INLINE = True
 
 
 class Pool(NamedTuple):

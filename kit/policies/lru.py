@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 TITLE = "LRU"
 PARAMETERS: dict[str, float] = {}
+INLINE = True
 SEGMENTS = "always"
 
 

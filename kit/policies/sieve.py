@@ -18,6 +18,7 @@ from kit.policies.lists import link, unlink
 
 TITLE = "SIEVE"
 PARAMETERS: dict[str, float] = {}
+INLINE = True
 QUEUE = 0
 
 
