@@ -49,6 +49,8 @@ class Parameters:
     visible_after_seconds: float = _parameter(0.0, "seconds until a write can be read, in the neutral setting")
     capacity_gib: float | None = _parameter(None, "budget in GiB instead of tokens; needs kv_bytes_per_token")
     kv_bytes_per_token: float | None = _parameter(None, "bytes of key-value memory per token")
+    model_parameters: float | None = _parameter(None, "active parameters of your own model, for prefill operations")
+    prefill_tokens_per_second: float | None = _parameter(None, "tokens one of your GPUs prefills in a second")
     top_fraction: float = _parameter(0.05, "top share of keys called hot (0 to 1)")
     key_cut: str | None = _parameter(None, "where a prefix key is cut; none = the log's own default")
     time_zone: str = _parameter("UTC", "time zone in which a calendar day begins, an IANA name")
@@ -212,9 +214,15 @@ def _is_zone(name: str) -> bool:
         return name == "UTC"
 
 
+POSITIVE = (
+    "capacity_tokens", "block_tokens", "capacity_gib", "kv_bytes_per_token", "model_parameters",
+    "prefill_tokens_per_second", "replicates",
+)  # fmt: skip
+
+
 def _check_ranges(p: Parameters) -> None:
     """Limits between and within parameters; each message says what is accepted."""
-    for name in ("capacity_tokens", "block_tokens", "capacity_gib", "kv_bytes_per_token", "replicates"):
+    for name in POSITIVE:
         value = getattr(p, name)
         if value is not None and value <= 0:
             raise ParameterError(f"{name} must be above 0, got {value}")

@@ -50,10 +50,24 @@ def compose(made: Parts, decision: Decision) -> dict[str, Any]:
         "ttl_verdict": _ttl_verdict(made),
         "bill": _bill_lines(made),
         "miss_cost": lru_bill.missed_cost if lru_bill else None,
+        "engine_work": _engine_work(made),
         "days": _days(made, lru) if lru else [],
         "decision": decision.as_dict(),
         "footer": {"command": made.command, "kit_version": kit.__version__},
     }
+
+
+def _engine_work(made: Parts) -> list[dict[str, Any]]:
+    """Prefill work done and saved by every policy at the budget, where the log is read as an own engine."""
+    if made.scene.tier_mode != "engine":
+        return []
+    size, speed = made.parameters.model_parameters, made.parameters.prefill_tokens_per_second
+    tallies = {policy: made.tally(policy) for policy in made.parameters.policy_names}
+    return [
+        {"policy": policy, **billing.prefill_work(made.bills.bill(tally, WINDOW), size, speed)}
+        for policy, tally in tallies.items()
+        if tally is not None
+    ]
 
 
 def _log(log: Log) -> dict[str, Any]:
