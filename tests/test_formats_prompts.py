@@ -115,6 +115,8 @@ def test_a_raw_dump_loads_with_types_and_without_words(tmp_path: Path) -> None:
     shared = log.con.sql("SELECT token_type, tokens FROM node WHERE depth = 0").fetchall()
     assert shared == [("tools", 64)]
     assert any("estimated at 4 bytes per token" in text for text in log.facts.derived)
+    load(tmp_path / "example", tmp_path / "log.duckdb").con.close()
+    assert b"secret words" not in (tmp_path / "log.duckdb").read_bytes()
 
 
 def test_hashing_writes_a_log_without_words_or_names(tmp_path: Path) -> None:
@@ -186,3 +188,14 @@ def test_sglang_metrics_with_ids_in_json_text(tmp_path: Path) -> None:
     assert log.facts.format == "sglang" and log.facts.clock == "none"
     assert column(log, "uncached_tokens") == [54, 60]
     assert log.con.sql("SELECT parent_id, tokens FROM node").fetchall() == [(None, 64), (0, 6)]
+
+
+def test_prompts_stay_with_their_records_behind_damaged_lines(tmp_path: Path) -> None:
+    first, second = (line.encode() for line in lines(dump()).splitlines())
+    source = tmp_path / "dump.jsonl"
+    source.write_bytes(b"\n".join([b"", first, b'{"ts":"\xff"}', b"{", second]))
+    damaged = load(source)
+    source.write_bytes(b"\n".join([first, second]))
+    paths = "SELECT node_id FROM request_node ORDER BY request_id"
+    assert damaged.facts.kept == 2 and damaged.facts.damaged == 2
+    assert damaged.con.sql(paths).fetchall() == load(source).con.sql(paths).fetchall()

@@ -229,10 +229,10 @@ def _fill(
         raise LogError(f"{peeks[0].label}: {form.refuses}")
     with TemporaryDirectory(prefix="log-") as folder:
         peeks = staging.stage(con, form, peeks, Path(folder))
+        lines.number_lines(con, peeks)
         followed = _follow(con, form, peeks, settings)
     clock = requests.set_clock(con, form)
     warnings += requests.mark_repeats(con)
-    lines.number_lines(con, peeks)
     set_aside = requests.write_rejected(con)
     requests.order_records(con)
     requests.write_requests(con)

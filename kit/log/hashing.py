@@ -108,20 +108,24 @@ def _store(con: Con, batch: list[dict[str, Any]]) -> None:
         con.unregister("hashed")
 
 
+PLACED = (
+    "(SELECT r, filename, input_tokens, rn - first_rn + first_line AS place FROM "
+    "(SELECT rowid AS r, filename, input_tokens, rn FROM staged) ASOF JOIN origin ON rn >= first_rn)"
+)
+
+
 def _attach(con: Con, block_tokens: int, exact: bool) -> list[str]:
-    """Join paths to records; a path longer than the reported prompt is cut to the full blocks that fit it."""
+    """Join paths to records by line; a path longer than the reported prompt is cut to the full blocks that fit it."""
     ratio = con.sql(
-        "SELECT median(s.input_tokens / list_sum(p.tokens)) FROM prompt_path p JOIN (SELECT *, rn - min(rn) OVER "
-        "(PARTITION BY filename) + 1 AS place FROM staged) s USING (filename, place) WHERE s.input_tokens > 0 "
-        "AND len(p.tokens) > 0"
+        f"SELECT median(input_tokens / list_sum(tokens)) FROM prompt_path JOIN {PLACED} USING (filename, place) "
+        "WHERE input_tokens > 0 AND len(tokens) > 0"
     ).fetchall()[0][0]
     con.execute(
-        "UPDATE staged SET input_tokens = coalesce(input_tokens, whole), path_keys = keys[:fits], "
-        "path_tokens = tokens[:fits], path_types = types[:fits], block_tokens = $block FROM (SELECT s.rowid AS r, p.*, "
+        "UPDATE staged SET input_tokens = coalesce(staged.input_tokens, whole), path_keys = keys[:fits], "
+        "path_tokens = tokens[:fits], path_types = types[:fits], block_tokens = $block FROM (SELECT s.r, p.*, "
         "list_sum(p.tokens) AS whole, CASE WHEN s.input_tokens < list_sum(p.tokens) THEN s.input_tokens // $block "
-        "ELSE len(p.keys) END AS fits FROM prompt_path p JOIN (SELECT rowid, filename, input_tokens, "
-        "rn - min(rn) OVER (PARTITION BY filename) + 1 AS place FROM staged) s USING (filename, place)) "
-        "WHERE staged.rowid = r",
+        f"ELSE len(p.keys) END AS fits FROM prompt_path p JOIN {PLACED} s USING (filename, place)) WHERE "
+        "staged.rowid = r",
         {"block": block_tokens},
     )
     con.execute("UPDATE staged SET path_types = NULL WHERE list_unique(path_types) = 1 AND path_types[1] = ''")

@@ -67,7 +67,7 @@ def mark_repeats(con: Con) -> list[str]:
     moved = count(con, "SELECT count(*) FROM repeat WHERE place > 1 AND moved")
     if not moved:
         return []
-    return [f"{moved:,} rows repeat a request id at another time; if ids are not unique, map another column to request_id"]
+    return [f"{moved:,} rows repeat a request id at another time; if ids are not unique, map another column to it"]
 
 
 def write_rejected(con: Con) -> int:
