@@ -60,7 +60,8 @@ def columns_table() -> str:
 
 
 PARTS: dict[str, dict[str, Callable[[], str]]] = {
-    "README.md": {"formats": formats_table, "policies": policies_table},
+    "README.md": {"formats": formats_table},
+    "kit/policies/README.md": {"policies": policies_table},
     "data/README.md": {"columns": columns_table},
 }
 
