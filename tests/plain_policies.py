@@ -918,6 +918,8 @@ class TinyLfu(Rule):
     def begin(self, request: int) -> None:
         if request == self.request:
             return
+        if self.candidates is None:
+            self.overflow()
         self.request, self.candidates, self.tried = request, None, False
         if not self.adaptive:
             return
@@ -954,6 +956,13 @@ class TinyLfu(Rule):
         self.protected_most += way * quota
         self.adjust = way * quota
 
+    def overflow(self) -> None:
+        self.candidates = []
+        while self.tokens(self.window) > self.window_most:
+            n = self.window.pop(0)
+            self.probation.append(n)
+            self.candidates.append(n)
+
     def enter(self, n: int, request: int, now: int, leaf: bool) -> None:
         self.begin(request)
         self.window.append(n)
@@ -984,11 +993,7 @@ class TinyLfu(Rule):
 
     def victim(self, leaves: list[int], request: int, now: int) -> int:
         if self.candidates is None:
-            self.candidates = []
-            while self.tokens(self.window) > self.window_most:
-                n = self.window.pop(0)
-                self.probation.append(n)
-                self.candidates.append(n)
+            self.overflow()
         able = [n for n in self.candidates if n in leaves]
         if not able and not self.tried:
             self.tried = True

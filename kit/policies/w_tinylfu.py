@@ -169,10 +169,24 @@ def narrow(p: Any) -> None:
     p.state[ADJUST] = -quota
 
 
+def overflow(p: Any) -> None:
+    """What is over the window's share moves to the recent end of probation; the first of it is the candidate."""
+    p.state[CANDIDATE] = -1
+    while p.tokens[WINDOW] > p.state[WINDOW_MOST]:
+        node = oldest(p, np.int64(WINDOW))
+        take(p, node)
+        put(p, np.int64(PROBATION), node)
+        if p.state[CANDIDATE] < 0:
+            p.state[CANDIDATE] = node
+    p.state[STAGE] = FROM_PROBATION
+
+
 def begin(p: Any, request: int) -> None:
-    """Once per request: the window moves, and victims start anew."""
+    """Once per request: the one before is finished, the window moves, and victims start anew."""
     if p.state[REQUEST] == request:
         return
+    if p.state[STAGE] == NEW:
+        overflow(p)
     p.state[REQUEST] = request
     p.state[STAGE] = NEW
     if p.state[ADAPTIVE] == 0:
@@ -234,18 +248,6 @@ def leaf_from(p: Any, node: int, nodes: Any, request: int) -> int:
     while node >= 0 and (nodes[node].children > 0 or nodes[node].pinned == request):
         node = following(p, node)
     return node
-
-
-def overflow(p: Any) -> None:
-    """What is over the window's share moves to the recent end of probation; the first of it is the candidate."""
-    p.state[CANDIDATE] = -1
-    while p.tokens[WINDOW] > p.state[WINDOW_MOST]:
-        node = oldest(p, np.int64(WINDOW))
-        take(p, node)
-        put(p, np.int64(PROBATION), node)
-        if p.state[CANDIDATE] < 0:
-            p.state[CANDIDATE] = node
-    p.state[STAGE] = FROM_PROBATION
 
 
 def victim(p: Any, own: Any, nodes: Any, request: int) -> int:
