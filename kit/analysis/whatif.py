@@ -105,7 +105,7 @@ def _replayed(made: Parts) -> Iterator[tuple[Variation, Evidence]]:
         gaps = reuse.reuse_gaps(reuse.read_trace(made.log), seconds)
         other = replace(made, measures=replace(made.measures, gaps=gaps))
         yield Variation("TTL", words, ratio), _again(other, replace(scene, settings=(neutral,)))
-    if scene.paths is not None and not (made.log.facts.identity == "flat" and scene.paths.block_tokens == 1):
+    if scene.paths is not None and scene.paths.block_tokens > 1:
         block = scene.paths.block_tokens * LARGER_BLOCKS
         rate = scene.rates.rate_of_request if scene.rates else None
         paths = load_paths(made.log, block_tokens=block, partial_tail=made.parameters.partial_tail, rate=rate)
