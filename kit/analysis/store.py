@@ -71,6 +71,7 @@ TABLES: dict[str, tuple[str, str]] = {
     "prompt_place": ("token_types.places", "prompt_tokens tokens reused_tokens reuse_rate"),
     "scan_hour": ("scans.hours", "hour_index hour requests tokens one_shot_tokens share"),
     "decision_trail": ("decision.trail", "rule question measured threshold margin outcome"),
+    "sensitivity": ("decision.sensitivity.map", "dimension words factor rule policy flips"),
     "rate": ("money.rates", "rate_id provider model input read write_short write_long output currency label"),
     "survival": ("provider.survival", "write_class idle_from_seconds idle_to_seconds clock n share low high"),
     "reconciliation_day": ("provider.reconciliation.days", "day model requests input_tokens"),
@@ -99,16 +100,22 @@ class Analysis:
 
         Comes back: the kit.replay.Tally, comparable with the rows of replay_point.
         """
+        from kit.replay import replay
+
+        paths, setting = self.paths_and_setting()
+        return replay(paths, policy, capacity_tokens=self.results["settings"]["capacity_tokens"], setting=setting)
+
+    def paths_and_setting(self) -> tuple[Any, Any]:
+        """(kit.prefix.Paths, kit.replay.Setting): the log's prefixes and the neutral setting of this analysis."""
         from kit.log import open_log
         from kit.prefix import load_paths
-        from kit.replay import Setting, replay
+        from kit.replay import Setting
 
         settings = self.results["settings"]
         named = next(one for one in settings["assumption_settings"] if one["name"] == "neutral")
         log = open_log(self.folder / LOG_DB)
         tail = self.results["parameters"]["partial_tail"]
-        paths = load_paths(log, block_tokens=settings["block_tokens"], partial_tail=tail)
-        return replay(paths, policy, capacity_tokens=settings["capacity_tokens"], setting=Setting(**named))
+        return load_paths(log, block_tokens=settings["block_tokens"], partial_tail=tail), Setting(**named)
 
     def write_report(self, reading: str = "both") -> Sentence:
         """Compose report.html beside the analysis from its results; what was written comes back as a sentence."""

@@ -1,0 +1,269 @@
+"""What the published systems would keep, beside LRU and the optimum: every figure with its interval, losses included.
+
+Systems: SAECache-style with each of its predictors, LPC by turn count and with an oracle, SGLang's segmented LRU, LFU.
+Ablations follow the SAECache paper: one learner at a time kept at its start. The mismatch row gives every session the
+fixed gap law of the other kind (chat the agents', agents the chats'): parameters fitted on one mix and used on another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from kit import numbers
+from kit.analysis.display import Sentence, Table
+from kit.analysis.store import Analysis
+from kit.intervals import REPLICATES, paired_ratio
+from kit.policies import named
+from kit.policies.saecache import AGENT_SESSION, ALWAYS, NEVER, ORACLE, PRIOR
+from kit.prefix import SESSION_TYPES, Paths
+from kit.replay import Setting, Tally, default_capacity, knee, lru_curve, optimal, replay
+
+BASE, SYSTEM, ABLATION, MISMATCH, BOUND = "base", "system", "ablation", "mismatch", "bound"
+CHAT_SESSION = SESSION_TYPES.index("chat")
+MAIN = "SAECache-style, prior by type"
+WORKERS = 2
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """A policy with parameters under the name a table gives it; `other_kind` swaps chat and agent sessions."""
+
+    title: str
+    policy: str
+    group: str = SYSTEM
+    parameters: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    other_kind: bool = False
+
+
+def _sae(title: str, group: str = SYSTEM, other_kind: bool = False, **parameters: float) -> Contestant:
+    return Contestant(f"SAECache-style, {title}", "saecache", group, {"predictor": float(PRIOR), **parameters},
+                      other_kind)  # fmt: skip
+
+
+SYSTEMS = (
+    Contestant("LRU", "lru", BASE),
+    Contestant("LFU", "lfu"),
+    Contestant("segmented LRU (SGLang)", "sglang_slru"),
+    Contestant("LPC by turn count", "lpc_turns"),
+    Contestant("LPC, oracle", "lpc_turns", parameters={"oracle": 1.0}),
+    _sae("prior by type"),
+    _sae("oracle", predictor=float(ORACLE)),
+    _sae("always", predictor=float(ALWAYS)),
+    _sae("never", predictor=float(NEVER)),
+)
+VARIANTS = (
+    _sae("token types not learned", ABLATION, fixed_types=1.0),
+    _sae("queue weights not learned", ABLATION, fixed_queues=1.0),
+    _sae("timing not learned", ABLATION, fixed_timing=1.0),
+    _sae("position decay not learned", ABLATION, fixed_decay=1.0),
+    _sae("timing of the other kind of session", MISMATCH, other_kind=True, fixed_timing=1.0),
+)
+
+
+def budgets_around_the_knee(paths: Paths, count: int = 5, setting: Setting | None = None) -> list[int]:
+    """`count` budgets in tokens, each twice the one before, the middle one where LRU reaches 80 % of its ceiling.
+
+    Where nothing ever hits, the middle is twice the longest prefix. Raises ValueError below one budget.
+    """
+    if count < 1:
+        raise ValueError(f"budgets must be 1 or more, got {count}")
+    rules = setting or Setting()
+    bend = knee(*lru_curve(paths, rules.ttl_seconds, rules.minimum_tokens))
+    middle = bend or default_capacity(paths, rules.ttl_seconds, rules.minimum_tokens)[0]
+    lowest = max(middle / 2 ** (count // 2), paths.block_tokens)
+    return [round(lowest * 2**step) for step in range(count)]
+
+
+def other_kind(paths: Paths) -> Paths:
+    """The same log with chat sessions named agents and all others chats, so that each meets the other's gap law."""
+    if "session_type" not in paths.tags:
+        swapped = np.full(paths.requests, AGENT_SESSION, np.int64)
+    else:
+        swapped = np.where(paths.tags["session_type"] == AGENT_SESSION, CHAT_SESSION, AGENT_SESSION)
+    return replace(paths, tags={**paths.tags, "session_type": swapped})
+
+
+def compare_published(
+    paths: Paths,
+    budgets: int | Sequence[int] = 5,
+    setting: Setting | None = None,
+    variants: bool = True,
+    replicates: int = REPLICATES,
+    seed: int = 1,
+) -> list[dict[str, Any]]:
+    """Hit-token ratio of every published system at every budget, with its paired interval against LRU.
+
+    `budgets` are tokens, or how many to take around LRU's knee. Rows, by budget: {budget_tokens, system, policy, group,
+    hit_tokens, hit_token_ratio, against_lru {value, low, high, level, basis, units} or None, note}. Ablations and the
+    mismatch (`variants`) run at the middle budget. The optimum has no interval: it is a bound on the whole log. All
+    requests count (no warm-up is left out). Raises ValueError for a budget under one block.
+    """
+    rules = setting or Setting()
+    tokens = budgets_around_the_knee(paths, budgets, rules) if isinstance(budgets, int) else sorted(set(budgets))
+    if not tokens:
+        raise ValueError("budgets must name at least one number of tokens, got none")
+    middle = tokens[len(tokens) // 2]
+    cells = [(one, budget) for budget in tokens
+             for one in (*SYSTEMS, *(VARIANTS if variants and budget == middle else ()))]  # fmt: skip
+    tallies = _run(paths, cells, rules)
+    base = {budget: tally for (one, budget), tally in zip(cells, tallies, strict=True) if one.group == BASE}
+    rows = [_row(one, tally, base[budget], replicates, seed)
+            for (one, budget), tally in zip(cells, tallies, strict=True)]  # fmt: skip
+    rows += [_bound(paths, budget, rules) for budget in tokens]
+    return sorted(rows, key=lambda row: row["budget_tokens"])
+
+
+def _run(paths: Paths, cells: Iterable[tuple[Contestant, int]], setting: Setting) -> list[Tally]:
+    """Every cell replayed, two at a time; the order of the cells is kept."""
+    whole, swapped = paths, other_kind(paths)
+
+    def one(cell: tuple[Contestant, int]) -> Tally:
+        who, budget = cell
+        return replay(swapped if who.other_kind else whole, who.policy, capacity_tokens=budget, setting=setting,
+                      parameters=dict(who.parameters))  # fmt: skip
+
+    with ThreadPoolExecutor(WORKERS) as pool:
+        return list(pool.map(one, cells))
+
+
+def _row(who: Contestant, tally: Tally, lru: Tally, replicates: int, seed: int) -> dict[str, Any]:
+    columns = [one.blocks(name).sum(axis=0) for one in (tally, lru) for name in ("hit_tokens", "input_tokens")]
+    interval = None if who.group == BASE else paired_ratio(*columns, replicates=replicates, seed=seed)
+    return {
+        "budget_tokens": tally.capacity_tokens,
+        "system": who.title,
+        "policy": who.policy,
+        "group": who.group,
+        "hit_tokens": tally.total()["hit_tokens"],
+        "hit_token_ratio": tally.hit_token_ratio(),
+        "against_lru": interval.as_dict() if interval else None,
+        "note": settings_of(who),
+    }
+
+
+def _bound(paths: Paths, budget: int, setting: Setting) -> dict[str, Any]:
+    best = optimal(paths, budget, setting.ttl_seconds, setting.minimum_tokens)
+    return {
+        "budget_tokens": budget,
+        "system": "optimum" if best.exact else "optimum (upper bound)",
+        "policy": best.method,
+        "group": BOUND,
+        "hit_tokens": best.hit_tokens,
+        "hit_token_ratio": best.hit_token_ratio,
+        "against_lru": None,
+        "note": "exact" if best.exact else "no policy can pass it, perhaps none reaches it",
+    }
+
+
+def settings_of(who: Contestant) -> str:
+    """The parameters a contestant ran with, as `name value`, those it does not set at their defaults."""
+    given = {**named(who.policy).parameters, **who.parameters}
+    return ", ".join(f"{name} {value:g}" for name, value in given.items())
+
+
+def verdict_of(row: Mapping[str, Any]) -> str:
+    """What the interval says of a row: "more", "less" or "cannot tell" against LRU; "-" where it has no interval."""
+    found = row["against_lru"]
+    if found is None:
+        return numbers.ABSENT
+    return "more" if found["low"] > 0 else "less" if found["high"] < 0 else "cannot tell"
+
+
+def _points(row: Mapping[str, Any]) -> str:
+    found = row["against_lru"]
+    if found is None:
+        return numbers.ABSENT
+    return " ".join(f"{100 * found[end]:+.2f}" for end in ("value", "low", "high")).replace(" ", " [", 1) + "]"
+
+
+def as_table(rows: Sequence[Mapping[str, Any]], caption: str = "Published systems against LRU") -> Table:
+    """The rows for reading: one line per budget and system, the difference to LRU in points with its interval."""
+    lines = [
+        {"budget tokens": row["budget_tokens"], "system": row["system"], "hit_token_ratio": row["hit_token_ratio"],
+         "points over LRU [95 %]": _points(row), "against LRU": verdict_of(row)}
+        for row in rows
+    ]  # fmt: skip
+    return Table(pl.DataFrame(lines, schema_overrides={"hit_token_ratio": pl.Float64}), caption)
+
+
+def _counted(verdicts: Sequence[str]) -> str:
+    n = len(verdicts)
+    return (f"more than LRU at {verdicts.count('more')}, less at {verdicts.count('less')} and cannot be told from it "
+            f"at {n - verdicts.count('more') - verdicts.count('less')} of {n} budgets")  # fmt: skip
+
+
+def where_it_loses(rows: Sequence[Mapping[str, Any]]) -> Sentence:
+    """One sentence on SAECache-style against LRU: where it wins, where it loses, and what leads at each budget."""
+    own = [row for row in rows if row["system"] == MAIN]
+    lost = [row for row in own if verdict_of(row) == "less"]
+    said = f"**SAECache-style keeps {_counted([verdict_of(row) for row in own])}"
+    if lost:
+        worst = min(lost, key=lambda row: row["against_lru"]["value"])
+        said += (f"; it loses most at {numbers.count(worst['budget_tokens'])} tokens, by "
+                 f"{numbers.points(-worst['against_lru']['value'])} of input tokens")  # fmt: skip
+    return Sentence(f"{said}.** {_best(rows)}")
+
+
+def _best(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Which system that needs no oracle keeps most at the middle budget."""
+    budgets = sorted({row["budget_tokens"] for row in rows})
+    middle = budgets[len(budgets) // 2]
+    real = [row for row in rows if row["budget_tokens"] == middle and row["group"] in (BASE, SYSTEM)
+            and "oracle" not in row["system"]]  # fmt: skip
+    top = max(real, key=lambda row: row["hit_tokens"])
+    bound = next(row for row in rows if row["budget_tokens"] == middle and row["group"] == BOUND)
+    return (f"At {numbers.count(middle)} tokens {top['system']} keeps most "
+            f"({numbers.percent(top['hit_token_ratio'])}; {bound['system']} {numbers.percent(bound['hit_token_ratio'])}"
+            ").")  # fmt: skip
+
+
+def learners_worth(rows: Sequence[Mapping[str, Any]]) -> Sentence:
+    """What the predictor, each learner and the right timing are worth at the middle budget, in points."""
+    varied = [row for row in rows if row["group"] in (ABLATION, MISMATCH)]
+    if not varied:
+        return Sentence("The ablations were left out.")
+    here = [row for row in rows if row["budget_tokens"] == varied[0]["budget_tokens"]]
+    at = {row["system"]: row["hit_token_ratio"] or 0.0 for row in here}
+    ways = {row["system"]: at[row["system"]] for row in here if row["policy"] == "saecache" and row["group"] == SYSTEM}
+    parts = [f"{row['system'].split(', ')[1]} {100 * (at[row['system']] - at[MAIN]):+.2f}" for row in varied]
+    best, worst = max(ways, key=lambda name: ways[name]), min(ways, key=lambda name: ways[name])
+    spread = numbers.points(ways[best] - ways[worst])
+    return Sentence(
+        f"Between the best predictor ({best.split(', ')[1]}) and the worst ({worst.split(', ')[1]}) lie {spread}; "
+        f"in points of input tokens: {'; '.join(parts)}."
+    )
+
+
+def in_notebook(week: Analysis, budgets: int = 5) -> list[dict[str, Any]]:
+    """The comparison on an analysed log under its neutral setting (so local eviction and the provider's expiry both
+    apply); nothing where the log has no prefix identity."""
+    if not week.results["bounds"]["optimal"]:
+        return []
+    paths, setting = week.paths_and_setting()
+    return compare_published(paths, budgets, setting, seed=week.results["parameters"]["seed"])
+
+
+def h2o_note(heavy_ratio: float = 0.1, recent_ratio: float = 0.1) -> dict[str, Any]:
+    """H2O: the share of a sequence's cache that stays resident, and why there is no hit ratio.
+
+    It keeps the tokens with the most attention so far and the most recent ones, both as shares of the sequence (the
+    defaults are its published run scripts'). Comes back: {system, resident_memory_fraction, hit_token_ratio (None),
+    why}. Raises ValueError for a ratio outside 0 to 1.
+    """
+    for name, ratio in (("heavy_ratio", heavy_ratio), ("recent_ratio", recent_ratio)):
+        if not 0.0 <= ratio <= 1.0:
+            raise ValueError(f"{name} is a share of the sequence between 0 and 1, got {ratio}")
+    return {
+        "system": "H2O",
+        "resident_memory_fraction": min(1.0, heavy_ratio + recent_ratio),
+        "hit_token_ratio": None,
+        "why": "it drops tokens inside one request by the attention they drew, differently in every head and for good: "
+        "what is left is no exact prefix that another request could hit, and a request log holds no attention",
+    }
