@@ -120,6 +120,7 @@ def policies(results: Row) -> Table | None:
     currency = pick.get(results, "money.currency", "USD")
     lines = [_bound("Ceiling (no limit)", pick.get(results, "bounds.ceiling")), *_optimum(results, capacity)]
     proposed = pick.proposed_policy(results)
+    chances = {row.get("policy"): row.get("probability_best") for row in pick.get(results, "decision.standings", [])}
     lines += [
         (
             pick.title_of(results, row["policy"]) + (" (recommended)" if row["policy"] == proposed else ""),
@@ -129,6 +130,7 @@ def policies(results: Row) -> Table | None:
             numbers.short(missed(row, "evicted")),
             numbers.money(row.get("cost"), currency),
             numbers.count(row.get("m_eq")),
+            numbers.percent(chances[row["policy"]]) if row["policy"] in chances else numbers.ABSENT,
         )
         for row in rows
     ]
@@ -141,13 +143,14 @@ def policies(results: Row) -> Table | None:
         "Missed, evicted",
         f"Input bill ({currency})",
         "Billed tokens per hit",
+        "Chance to be best",
     )
     return Table(
         "policies",
         f"Every policy at {numbers.count(capacity)} tokens, {window_words(results)}",
         head,
         tuple(lines),
-        "Billed tokens per hit request are price-weighted: input-token equivalents.",
+        "Billed tokens per hit request: input-token equivalents. Chance to be best: over bootstrap draws.",
         marked=marked,
         narrow="scroll",
     )
@@ -169,7 +172,7 @@ def _bound(name: str, bound: Row | None) -> tuple[str, ...]:
         numbers.percent(found.get("hit_token_ratio")),
         numbers.ABSENT,
         numbers.short(found.get("hit_tokens")),
-        *[numbers.ABSENT] * 3,
+        *[numbers.ABSENT] * 4,
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from kit import numbers, terms
 from kit.charts import pick
+from kit.report.settings import flips_sentence
 from kit.report.table import Items, Part, Section, Table, Words, plain, written
 
 Row = dict[str, Any]
@@ -33,7 +34,12 @@ WORDS = (
 
 def what_would_change(results: Row) -> Section:
     """Later rules that would have fired, other budgets, the other assumption and the time to live."""
-    lines = [*_near_misses(results), *_other_budgets(results), *_other_assumption(results)]
+    lines = [
+        *filter(None, [flips_sentence(results), _room(results)]),
+        *_near_misses(results),
+        *_other_budgets(results),
+        *_other_assumption(results),
+    ]
     lines = lines or ["Nothing that was measured comes near another answer."]
     return Section("change", "What would change the answer", (Items(tuple(lines)),))
 
@@ -46,6 +52,19 @@ def _near_misses(results: Row) -> list[str]:
     ]
     lines = [f"Too close to call, the assumptions disagree ({'; '.join(sides)})."] if sides else []
     return lines + [plain(row.get("text") or "") + "." for row in pick.get(results, "decision.near_misses", [])]
+
+
+def _room(results: Row) -> str:
+    """What doubling the budget under LRU would save a month."""
+    saving = pick.get(results, "decision.room.saving_per_month", {})
+    currency, added = saving.get("currency"), pick.get(results, "decision.room.added_tokens")
+    if not currency or not numbers.is_known(saving.get("value")):
+        return ""
+    value, low, high = (numbers.money(saving.get(end), currency) for end in ("value", "low", "high"))
+    return (
+        f"{numbers.short(added)} tokens more room under LRU are worth {value} a month "
+        f"(95% interval {numbers.span(low, high)}), before what the room costs."
+    )
 
 
 def _other_budgets(results: Row) -> list[str]:

@@ -1,0 +1,121 @@
+"""For those who run the cache: what to set where, how firm the verdict is, what the provider really did."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kit import numbers
+from kit.charts import pick
+from kit.report.table import Section, Table, plain
+
+Row = dict[str, Any]
+MOST_ROWS = 30
+
+
+def settings(results: Row) -> Section:
+    """What to set in which system, the verdict under single changes, retention as observed, reuse by token type."""
+    tables = (what_to_set(results), sensitivity(results), observed_retention(results), token_types(results))
+    parts = tuple(table for table in tables if table)
+    return Section("settings", "Settings and how firm the verdict is", parts, frozenset({"infra"}))
+
+
+def what_to_set(results: Row) -> Table | None:
+    """The setting that gives the recommended policy, system by system."""
+    rows = pick.get(results, "decision.what_to_set", [])
+    if not rows:
+        return None
+    lines = tuple(
+        (
+            plain(row.get("system")),
+            plain(row.get("version") or ""),
+            plain(row.get("tier") or ""),
+            plain(row.get("setting") or ""),
+        )
+        for row in rows[:MOST_ROWS]
+    )
+    title = pick.title_of(results, pick.proposed_policy(results))
+    absent = frozenset(place for place, row in enumerate(rows[:MOST_ROWS]) if row.get("available") is False)
+    head = ("System", "Version", "Tier", "Setting")
+    return Table("what_to_set", f"What to set for {title}", head, lines, text_columns=frozenset(range(4)), muted=absent)
+
+
+def sensitivity(results: Row) -> Table | None:
+    """The verdict taken again where one thing is different."""
+    rows = pick.get(results, "decision.sensitivity.map", [])
+    if not rows:
+        return None
+    lines = tuple(
+        (
+            plain(row.get("words") or row.get("dimension")),
+            numbers.ABSENT if row.get("rule") is None else str(row["rule"]),
+            pick.title_of(results, str(row.get("policy"))),
+            "yes" if row.get("flips") else "no",
+        )
+        for row in rows[:MOST_ROWS]
+    )
+    flips = frozenset(place for place, row in enumerate(rows[:MOST_ROWS]) if row.get("flips"))
+    head = ("One thing different", "Rule", "Policy", "Changes the policy")
+    return Table(
+        "sensitivity",
+        "The verdict, were one thing different",
+        head,
+        lines,
+        text_columns=frozenset({0, 2, 3}),
+        marked=flips,
+    )
+
+
+def flips_sentence(results: Row) -> str:
+    """How many single changes would change the policy, and which; empty where none were tried."""
+    rows = pick.get(results, "decision.sensitivity.map", [])
+    flips = [plain(row.get("words") or row.get("dimension")) for row in rows if row.get("flips")]
+    if not rows:
+        return ""
+    tried = numbers.count(len(rows))
+    if not flips:
+        return f"None of {tried} single changes tried (budget, prices, retention and others) changes the policy."
+    return f"{numbers.count(len(flips))} of {tried} single changes tried change the policy: {'; '.join(flips)}."
+
+
+def observed_retention(results: Row) -> Table | None:
+    """How long the provider really kept what was written, where the log shows it."""
+    rows = pick.get(results, "provider.ttl_observed", [])
+    if not rows:
+        return None
+    lines = tuple(
+        (
+            plain(row.get("write_class")),
+            numbers.seconds(row.get("published_seconds")),
+            numbers.seconds(row.get("ttl_seconds")),
+            numbers.span(numbers.seconds(row.get("low")), numbers.seconds(row.get("high"))),
+            numbers.percent(row.get("held_inside")),
+            numbers.count(row.get("n")),
+        )
+        for row in rows
+    )
+    head = ("Written as", "Published", "Observed", "Between", "Held inside it", "Gaps seen")
+    return Table("observed_retention", "How long the provider kept what was written", head, lines, narrow="scroll")
+
+
+def token_types(results: Row) -> Table | None:
+    """Reuse by what the tokens are, most tokens first; None where the log does not tell types."""
+    rows = pick.get(results, "token_types.types", [])
+    if not rows:
+        return None
+    rows = sorted(rows, key=lambda row: (-(row.get("tokens") or 0), str(row.get("token_type"))))[:MOST_ROWS]
+    lines = tuple(
+        (
+            plain(row.get("token_type")),
+            numbers.short(row.get("tokens")),
+            numbers.percent(row.get("reuse_rate")),
+            _band(row.get("interval") or {}),
+            numbers.percent(row.get("one_shot_token_share")),
+        )
+        for row in rows
+    )
+    head = ("Token type", "Tokens", "Reused", "95% interval", "Used only once")
+    return Table("token_types", "Reuse by token type", head, lines, narrow="scroll")
+
+
+def _band(interval: Row) -> str:
+    return numbers.span(numbers.percent(interval.get("low")), numbers.percent(interval.get("high")))
