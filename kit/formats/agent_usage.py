@@ -83,5 +83,4 @@ FORMAT = Format(
     "cached_input_tokens is given (a part of input_tokens); written tokens without a class are 5-minute writes",
     units={"ts_start": "ISO time of the call", "ts_last": "ISO time of the last streamed block"},
     source="public agent session archives reduced to counts",
-    identity="chain",
 )  # fmt: skip

@@ -68,7 +68,7 @@ class Field:
 class Format:
     """One log layout; see the module text. All SQL is over the typed fields of one record.
 
-    `rows`: SQL relation of raw records when one line is not one record (uses the relation `line(rn, filename, text)`).
+    `rows`: SQL relation of raw records when one line is not one record (over `{lines}`: rn, filename, text).
     `keep`: condition under which a record claims to be a request. `checks`: (condition that is wrong, reason).
     `after`: a step on the temporary table `staged` (merging streamed records, following ids), before rows are counted;
     it returns statements about what it derived. `aside`: (condition, reason) for good rows that are no request of this
@@ -89,7 +89,6 @@ class Format:
     token_rule: str
     units: Mapping[str, str]
     source: str
-    identity: str | None = None
     clock: str = "absolute"
     keep: str = "true"
     checks: tuple[tuple[str, str], ...] = ()
@@ -98,7 +97,6 @@ class Format:
     aside: tuple[tuple[str, str], ...] = ()
     prompt: Callable[[Any], Any] | None = None
     refuses: str | None = None
-    derived: tuple[str, ...] = ()
 
     def required_missing(self, peek: Peek) -> list[str]:
         """Required fields of this format that the looked-at file does not have, by their best-known name."""

@@ -129,5 +129,4 @@ FORMAT = Format(
     token_rule="additive: input_tokens is the uncached part; writes without a class are 5-minute writes",
     units={"timestamp": "ISO time of the first content block"},
     source="ccusage adapter for Claude Code",
-    identity="chain",
 )

@@ -55,5 +55,4 @@ FORMAT = Format(
     token_rule="input_length is the whole prompt",
     units={"request_received_ms": "epoch milliseconds", "total_time_ms": "milliseconds"},
     source="ai-dynamo/dynamo request trace v1",
-    identity="blocks",
 )  # fmt: skip

@@ -83,7 +83,6 @@ FORMAT = Format(
     units={"t": "seconds from the start of the session", "hash_runs": "blocks of `block` tokens, full blocks only",
            "api_time": "seconds"},
     source="callanjfox/kv-cache-tester and sierra-research/tau-bench, packed",
-    identity="blocks",
     clock="session",
     after=who_asked,
 )  # fmt: skip

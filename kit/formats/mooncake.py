@@ -70,6 +70,5 @@ FORMAT = Format(
     units={"timestamp": "milliseconds from 0", "delay": "milliseconds after the previous answer",
            "hash_ids": "blocks of 512 tokens, chained, the last may be partial"},
     source="kvcache-ai/Mooncake FAST25-release, ai-dynamo/aiperf dataset loader",
-    identity="blocks",
     clock="relative",
 )  # fmt: skip

@@ -74,6 +74,5 @@ FORMAT = Format(
     token_rule="input_length is the whole prompt; what a cache did is not in the trace",
     units={"timestamp": "seconds from 0", "hash_ids": "blocks of 16 tokens, each hashed by itself"},
     source="alibaba-edu/qwen-bailian-usagetraces-anon README",
-    identity="blocks",
     clock="relative",
 )  # fmt: skip

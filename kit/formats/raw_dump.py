@@ -7,10 +7,8 @@ and a session beside them.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kit.formats.base import Field, Format, Peek
-from kit.formats.prompts import Prompt, prompt_of
+from kit.formats.prompts import prompt_of
 
 WRAPS = ("", "response/", "response/body/", "response_body/")
 
@@ -32,11 +30,6 @@ def recognise(peek: Peek) -> float:
     if peek.has("prompt") and any(peek.has(name) for name in ("tokens", "input_tokens", "prefix_tokens")):
         return 0.0  # a key and its length, not a prompt and its answer
     return 0.92 if peek.any_record(lambda record: prompt_of(record) is not None) else 0.0
-
-
-def read_prompt(record: dict[str, Any]) -> Prompt | None:
-    """The prompt of one record."""
-    return prompt_of(record)
 
 
 FORMAT = Format(
@@ -83,11 +76,10 @@ FORMAT = Format(
         "path_keys": "NULL::UBIGINT[]",
     },
     checks=((f"{INCLUSIVE} AND {CACHE} > {GIVEN}", "cached tokens are more than the prompt"),),
-    prompt=read_prompt,
+    prompt=prompt_of,
     identity_rule="one record is one request (response id, else request id)",
     token_rule="as the usage object in it says: Anthropic's is additive, OpenAI's inclusive; without one, lengths are "
     "estimated from the prompt",
     units={"ts": "ISO time, or epoch told apart by size"},
     source="providers' own request and response bodies",
-    identity="blocks",
 )  # fmt: skip

@@ -63,5 +63,4 @@ FORMAT = Format(
     token_rule="input_tokens is the number of printed token ids; what the cache did is not in this log",
     units={"day": "month-day and time of the server's zone, taken as UTC"},
     source="vllm-project/vllm entrypoints/logger.py",
-    identity="blocks",
 )

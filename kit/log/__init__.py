@@ -239,7 +239,7 @@ def _fill(
     kind, derived = identity.identify(con, settings.get("surrogate", "session"))
     requests.write_views(con)
     facts_of.write_coverage(con, staging.source_columns(form, peeks))
-    notes = [*form.derived, *followed, *_clock_note(clock), *derived, *_session_note(con)]
+    notes = [*followed, *_clock_note(clock), *derived, *_session_note(con)]
     measured = facts_of.measure(
         con,
         {"sha256": files.sha256, "format": form.name, "files": tuple(one.label for one in peeks), "identity": kind,
