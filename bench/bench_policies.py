@@ -105,7 +105,7 @@ def main() -> None:
     print(f"{args.requests:,} requests, {args.keys:,} keys, {held:,} tokens of distinct keys")
     print(f"{'policy':<12}{'budget':>14}{'kit ns':>9}{'peer ns':>9}{'peer / kit':>12}   same misses", flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        file = peer_file(folder, keys, sizes) if peer else ""
+        file = peer_file(folder, keys, sizes[keys]) if peer else ""
         for policy in args.policies.split(","):
             for share in (0.02, 0.10, 0.40):
                 compare(paths, policy, int(held * share), args.repeat, peer, file)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kit.policies import REGISTRY, lecar, lhd, marconi, redis_lfu, redis_lru, tlru, workload_aware
 from kit.prefix import Paths, build_forest, make_paths
-from kit.replay import FIELDS, Setting, lost_reads, replay
+from kit.replay import FIELDS, Setting, lost_reads, optimal, replay
 from tests.plain_policies import RULES, hosted
 from tests.test_replay import FIRST, SECOND, SETTINGS, conserves, figures, flat, nested, weeks
 
@@ -208,6 +208,15 @@ def test_every_policy_equals_its_plain_statement(policy: str, data: st.DataObjec
     got = tally.total()
     names = [name for name in FIELDS if name != "evicted_unused_tokens"]
     assert {name: got[name] for name in names} == {name: plain.totals[name] for name in names}
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(week=tagged_weeks(st.just(1)), capacity=st.integers(1, 12))
+def test_no_policy_beats_the_optimum(week: tuple, capacity: int) -> None:
+    best = optimal(week[0], capacity).hit_tokens
+    for policy in RULES:
+        hits = replay(week[0], policy, capacity_tokens=capacity, compiled=False).total()["hit_tokens"]
+        assert hits <= best, policy
 
 
 @pytest.mark.parametrize("policy", list(RULES))

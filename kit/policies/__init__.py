@@ -112,6 +112,9 @@ REGISTRY: Mapping[str, Policy] = MappingProxyType(
     }
 )  # fmt: skip
 
+USUAL = ("lru", "lfu", "lfu_perfect", "lfu_decay", "length", "gdsf", "fifo", "fifo_flat")
+"""The policies that are compared where nobody names any."""
+
 
 def named(name: str) -> Policy:
     """The policy of that name; an unknown name lists the known ones."""

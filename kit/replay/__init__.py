@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kit.policies import REGISTRY, Policy, named
+from kit.policies import USUAL, Policy, named
 from kit.prefix import Ints, Paths, first_seen_rank
 from kit.replay import build, loop
 from kit.replay.bounds import Bound, default_capacity, knee, lru_curve, optimal
@@ -166,7 +166,7 @@ def ceiling(paths: Paths, setting: Setting | None = None) -> Tally:
 
 def replay_grid(
     paths: Paths,
-    policies: Iterable[str | Policy] = tuple(REGISTRY),
+    policies: Iterable[str | Policy] = USUAL,
     capacities: Iterable[int] = (),
     settings: Iterable[Setting] = (Setting(),),
     progress: Callable[[int, int], None] | None = None,

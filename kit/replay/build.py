@@ -147,7 +147,7 @@ def state(
     for tag in policy.tags:
         if tag not in paths.tags:
             raise ValueError(f"policy {policy.name!r} needs {tag!r} of every request, which this log does not have; "
-                             f"name its column with --map {tag}=COLUMN, or leave the policy out")  # fmt: skip
+                             f"leave the policy out, or set Paths.tags[{tag!r}] in a notebook")  # fmt: skip
     given = {**policy.parameters, **(parameters or {})}
     known = {"nodes": paths.parent.size, "path_tokens": paths.path_tokens, "room_tokens": paths.room_tokens,
              "tokens": paths.tokens, "depth": paths.depth, "parent": paths.parent,
