@@ -163,3 +163,17 @@ def test_a_mapping_adds_to_a_known_layout(tmp_path: Path) -> None:
     log = load(tmp_path / "a.csv", column_map={"owner": "client_id"})
     assert log.facts.format == "agent_usage"
     assert log.con.sql("SELECT owner, input_tokens FROM request").fetchall() == [("team-1", 14)]
+
+
+def test_a_first_line_larger_than_the_first_look(tmp_path: Path) -> None:
+    long = '{"ts":1,"input_tokens":1,"note":"' + "y" * 3_000_000 + '"}'
+    (tmp_path / "log.jsonl").write_text(f'{long}\n{{"ts":2,"input_tokens":2}}\n')
+    assert load(tmp_path / "log.jsonl").facts.kept == 2
+
+
+def test_a_folder_of_many_small_files(tmp_path: Path) -> None:
+    for index in range(60):
+        (tmp_path / f"{index:03}.jsonl").write_text(f'{{"ts":{index},"input_tokens":1,"request_id":"r{index // 2}"}}\n')
+    log = load(tmp_path)
+    assert (log.facts.kept, len(log.facts.files)) == (30, 60) and log.facts.rejected == {"repeats a request id": 30}
+    assert log.con.sql("SELECT DISTINCT line FROM request").fetchall() == [(1,)]

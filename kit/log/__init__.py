@@ -38,6 +38,7 @@ __all__ = [
 
 
 MEMORY_LIMIT = "4GB"
+LOOKED_AT_CLOSELY = 20
 
 
 @dataclass(frozen=True)
@@ -72,10 +73,9 @@ def look(
     if format_name is not None and format_name not in REGISTRY:
         raise LogError(f"no format is called {format_name}; known are {', '.join(REGISTRY)}")
     chosen: list[tuple[Format, float, Peek]] = []
-    for path in files.paths:
+    for place, path in enumerate(files.paths):
         try:
-            one = sources.peek(path)
-            form, confidence = (REGISTRY[format_name], 1.0) if format_name else _recognised(one, mapped)
+            form, confidence, one = _recognised(path, format_name, mapped, brief=place >= LOOKED_AT_CLOSELY)
         except LogError as error:
             if len(files.paths) == 1:
                 raise
@@ -88,12 +88,18 @@ def look(
     return chosen[0][0], min(item[1] for item in chosen), [item[2] for item in chosen], files, warnings
 
 
-def _recognised(one: Peek, mapped: bool) -> tuple[Format, float]:
+def _recognised(path: Path, format_name: str | None, mapped: bool, brief: bool) -> tuple[Format, float, Peek]:
+    """(format, confidence, first look) of one file; a brief look that shows nothing is followed by a close one."""
+    one = sources.peek(path, brief=brief)
+    if format_name is not None:
+        return REGISTRY[format_name], 1.0, one
     try:
-        return recognise(one)
+        return *recognise(one), one
     except LogError:
+        if brief:
+            return _recognised(path, format_name, mapped, brief=False)
         if mapped:
-            return REGISTRY["canonical"], 0.5
+            return REGISTRY["canonical"], 0.5, one
         raise
 
 

@@ -18,7 +18,6 @@ from kit.formats import Field, Format, Peek
 from kit.formats.kinds import NO_VALUE
 
 LINE_BYTES = 16 << 20
-LONGEST_LINE_BYTES = 100 << 20
 REFUSALS = (
     "ignore_errors = true, store_rejects = true, rejects_table = 'refused_line', rejects_scan = 'refused_scan', "
     "rejects_limit = 0"

@@ -21,6 +21,8 @@ from kit.formats import LogError, Peek
 
 Sources = str | Path | Sequence[str | Path]
 HEAD_BYTES = 1 << 20
+BRIEF_BYTES = 1 << 15
+LONGEST_LINE_BYTES = 100 << 20
 LOOK_AT = 200
 SERVER_LINE = re.compile(r"^(\(.*?\)\s*)?(DEBUG|INFO|WARNING|ERROR)\b")
 ACCEPTED = "accepted are Parquet, CSV, JSON lines, JSON, each plain, gz or zst"
@@ -125,17 +127,17 @@ def open_bytes(path: Path) -> IO[bytes]:
     return path.open("rb")
 
 
-def _head(path: Path) -> bytes:
-    """Up to 1 MiB of decompressed bytes; what could be read of a file that is cut short."""
+def _head(path: Path, most: int) -> bytes:
+    """Up to `most` decompressed bytes; what could be read of a file that is cut short."""
     out = bytearray()
     try:
         with open_bytes(path) as stream:
-            while len(out) < HEAD_BYTES and (chunk := stream.read(1 << 16)):
+            while len(out) < most and (chunk := stream.read(1 << 16)):
                 out += chunk
     except (EOFError, OSError, gzip.BadGzipFile):
         if not out:
             raise LogError(f"{path.name}: damaged compressed file, nothing can be read; compress it again") from None
-    return bytes(out[:HEAD_BYTES])
+    return bytes(out[:most])
 
 
 def _refuse_binary(path: Path, head: bytes) -> None:
@@ -154,12 +156,15 @@ def _refuse_binary(path: Path, head: bytes) -> None:
         raise LogError(f"{path.name}: binary content that is no log; {ACCEPTED}")
 
 
-def peek(path: Path) -> Peek:
-    """First look at a file: container, columns and some records. Raises LogError in one line when it is no log."""
+def peek(path: Path, brief: bool = False) -> Peek:
+    """First look at a file: container, columns and some records. Raises LogError in one line when it is no log.
+
+    `brief` looks at less: enough for the many files of a folder that are like those before them.
+    """
     with path.open("rb") as stream:
         if stream.read(4) == b"PAR1":
             return _peek_parquet(path)
-    head = _head(path)
+    head = _head(path, BRIEF_BYTES if brief else HEAD_BYTES)
     _refuse_binary(path, head)
     text = head.decode("utf-8", errors="replace").removeprefix("\ufeff")
     packed = compression_of(path)
@@ -200,6 +205,8 @@ def _peek_json(path: Path, text: str, packed: str | None) -> Peek:
     """JSON lines when a line is an object by itself, else one JSON document."""
     lines = text.splitlines()
     records = _objects(lines[:LOOK_AT]) if text.lstrip()[0] == "{" else []
+    if not records and text.lstrip()[0] == "{":
+        records = _objects([_first_line(path)])
     container = "jsonl" if records else "json"
     if not records:
         records = _document(path, text)
@@ -207,10 +214,19 @@ def _peek_json(path: Path, text: str, packed: str | None) -> Peek:
     return Peek(path, container, tuple(names), tuple(records), compression=packed)
 
 
+def _first_line(path: Path) -> str:
+    """The whole first line, however long: a prompt may be larger than the head of the file."""
+    try:
+        with open_bytes(path) as stream:
+            return stream.readline(LONGEST_LINE_BYTES).decode("utf-8-sig", errors="replace")
+    except (EOFError, OSError):
+        return ""
+
+
 def _document(path: Path, text: str) -> list[dict[str, Any]]:
     """Records of a JSON document (a list, or one object), read whole only when it is larger than the head."""
     try:
-        if len(text) >= HEAD_BYTES // 2:
+        if len(text) >= BRIEF_BYTES // 2:
             with open_bytes(path) as stream:
                 text = stream.read().decode("utf-8-sig", errors="replace")
         value = json.loads(text)

@@ -17,8 +17,9 @@ import duckdb
 from kit.formats import Field, Format, LogError, Peek
 from kit.formats.canonical import NAMES
 from kit.formats.kinds import create_macros, refusal
-from kit.log.reading import LINE_BYTES, LONGEST_LINE_BYTES, Reader, column, quoted, reader, typed
+from kit.log.reading import LINE_BYTES, Reader, column, quoted, reader, typed
 from kit.log.rescue import Refusal, mended, unpacked
+from kit.log.sources import LONGEST_LINE_BYTES
 
 COLUMNS: dict[str, str] = {
     "ts": "TIMESTAMPTZ",
