@@ -29,6 +29,7 @@ BASE, SYSTEM, ABLATION, MISMATCH, BOUND = "base", "system", "ablation", "mismatc
 CHAT_SESSION = SESSION_TYPES.index("chat")
 MAIN = "SAECache-style, prior by type"
 WORKERS = 2
+AS_MUCH = 0.00005  # share of input tokens: what prints as 0.00 points
 
 
 @dataclass(frozen=True)
@@ -169,45 +170,45 @@ def settings_of(who: Contestant) -> str:
 
 
 def verdict_of(row: Mapping[str, Any]) -> str:
-    """What the interval says of a row: "more", "less" or "cannot tell" against LRU; "-" where it has no interval."""
+    """What the interval says of a row against LRU: "more", "less", "as much" (nothing to the hundredth of a point),
+    "cannot tell" (the interval holds zero); "-" where there is no interval."""
     found = row["against_lru"]
     if found is None:
         return numbers.ABSENT
+    if abs(found["value"]) < AS_MUCH:
+        return "as much"
     return "more" if found["low"] > 0 else "less" if found["high"] < 0 else "cannot tell"
 
 
-def _points(row: Mapping[str, Any]) -> str:
+def difference(row: Mapping[str, Any]) -> str:
+    """The difference to LRU in points of input tokens with its 95 % interval, `+0.25 [+0.13, +0.37]`."""
     found = row["against_lru"]
     if found is None:
         return numbers.ABSENT
-    return " ".join(f"{100 * found[end]:+.2f}" for end in ("value", "low", "high")).replace(" ", " [", 1) + "]"
+    value, low, high = (numbers.signed(100 * found[end], 2) for end in ("value", "low", "high"))
+    return f"{value} [{low}, {high}]"
 
 
 def as_table(rows: Sequence[Mapping[str, Any]], caption: str = "Published systems against LRU") -> Table:
     """The rows for reading: one line per budget and system, the difference to LRU in points with its interval."""
     lines = [
         {"budget tokens": row["budget_tokens"], "system": row["system"], "hit_token_ratio": row["hit_token_ratio"],
-         "points over LRU [95 %]": _points(row), "against LRU": verdict_of(row)}
+         "points over LRU [95 %]": difference(row), "against LRU": verdict_of(row)}
         for row in rows
     ]  # fmt: skip
     return Table(pl.DataFrame(lines, schema_overrides={"hit_token_ratio": pl.Float64}), caption)
 
 
-def _counted(verdicts: Sequence[str]) -> str:
-    n = len(verdicts)
-    return (f"more than LRU at {verdicts.count('more')}, less at {verdicts.count('less')} and cannot be told from it "
-            f"at {n - verdicts.count('more') - verdicts.count('less')} of {n} budgets")  # fmt: skip
-
-
 def where_it_loses(rows: Sequence[Mapping[str, Any]]) -> Sentence:
-    """One sentence on SAECache-style against LRU: where it wins, where it loses, and what leads at each budget."""
-    own = [row for row in rows if row["system"] == MAIN]
-    lost = [row for row in own if verdict_of(row) == "less"]
-    said = f"**SAECache-style keeps {_counted([verdict_of(row) for row in own])}"
+    """One sentence on SAECache-style against LRU: where it wins, where it loses, and what leads at the middle."""
+    own = [(row, verdict_of(row)) for row in rows if row["system"] == MAIN]
+    won, lost = ([row for row, verdict in own if verdict == wanted] for wanted in ("more", "less"))
+    said = (f"**SAECache-style keeps more than LRU at {len(won)} of {len(own)} budgets, less at {len(lost)}, and as "
+            f"much or not to be told apart at {len(own) - len(won) - len(lost)}")  # fmt: skip
     if lost:
         worst = min(lost, key=lambda row: row["against_lru"]["value"])
-        said += (f"; it loses most at {numbers.count(worst['budget_tokens'])} tokens, by "
-                 f"{numbers.points(-worst['against_lru']['value'])} of input tokens")  # fmt: skip
+        said += (f"; it loses most at {numbers.count(worst['budget_tokens'])} tokens "
+                 f"({difference(worst)} points of input tokens)")  # fmt: skip
     return Sentence(f"{said}.** {_best(rows)}")
 
 
@@ -232,13 +233,18 @@ def learners_worth(rows: Sequence[Mapping[str, Any]]) -> Sentence:
     here = [row for row in rows if row["budget_tokens"] == varied[0]["budget_tokens"]]
     at = {row["system"]: row["hit_token_ratio"] or 0.0 for row in here}
     ways = {row["system"]: at[row["system"]] for row in here if row["policy"] == "saecache" and row["group"] == SYSTEM}
-    parts = [f"{row['system'].split(', ')[1]} {100 * (at[row['system']] - at[MAIN]):+.2f}" for row in varied]
+    parts = [f"{_short(row['system'])} {numbers.signed(100 * (at[row['system']] - at[MAIN]), 2)}" for row in varied]
     best, worst = max(ways, key=lambda name: ways[name]), min(ways, key=lambda name: ways[name])
-    spread = numbers.points(ways[best] - ways[worst])
+    spread = numbers.decimal(100 * (ways[best] - ways[worst]), 2)
+    named_ways = f" (best: {_short(best)}, worst: {_short(worst)})" if ways[best] > ways[worst] else ""
     return Sentence(
-        f"Between the best predictor ({best.split(', ')[1]}) and the worst ({worst.split(', ')[1]}) lie {spread}; "
-        f"in points of input tokens: {'; '.join(parts)}."
+        f"The choice of predictor is worth {spread} points of input tokens{named_ways}; against the system as it is, "
+        f"in points: {'; '.join(parts)}."
     )
+
+
+def _short(system: str) -> str:
+    return system.split(", ", 1)[1]
 
 
 def in_notebook(week: Analysis, budgets: int = 5) -> list[dict[str, Any]]:

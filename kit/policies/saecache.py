@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kit import prefix
 from kit.policies import lists
 from kit.policies.lists import oldest_leaf, put, take
 
@@ -42,7 +43,8 @@ LEAST_GAPS = 20
 
 
 class Pool(NamedTuple):
-    """Recency lists per class (`kit.policies.lists`), and per node: `used_us`, `kind` (token type), `offset` (class),
+    """Recency lists per class (`kit.policies.lists`), how many `leaves` each holds, and per node: `covered` (has
+    resident children), `used_us`, `kind` (token type), `offset` (class),
     `gone` (evicted before), `place` (offset bin), `root`. Per request: `session`, `agent`, `more` (a later turn comes).
     Per session: `turns`, `last_us`. `seen_root` first session of a root (-2 = two or more sessions). `learned` [rows,
     columns]: see the row names below. `now` [2]: request, time."""
@@ -52,6 +54,8 @@ class Pool(NamedTuple):
     where: NDArray[np.int8]
     tokens: NDArray[np.int64]
     room: NDArray[np.int64]
+    leaves: NDArray[np.int64]
+    covered: NDArray[np.bool_]
     used_us: NDArray[np.int64]
     depth: NDArray[np.int32]
     kind: NDArray[np.int8]
@@ -80,15 +84,6 @@ def classes(path_tokens: NDArray[np.int64], tokens: NDArray[np.int64]) -> tuple[
     """(offset class of 8, offset bin of 10) of each node: where it starts in the prompt, as a share of the longest."""
     share = (path_tokens - tokens) / max(int(path_tokens.max(initial=1)), 1)
     return (share * OFFSETS).astype(np.int8), (share * BINS).astype(np.int8)
-
-
-def roots(parent: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Root of each node (parents come before children)."""
-    root = np.arange(parent.size, dtype=np.int32)
-    for node in range(parent.size):
-        if parent[node] >= 0:
-            root[node] = root[parent[node]]
-    return root
 
 
 def later_turns(session: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -128,8 +123,9 @@ def pool(
     options = np.array([predictor, eta, update_evictions, gap_window, temperature, fixed_types, fixed_queues,
                         fixed_timing, fixed_decay])  # fmt: skip
     return Pool(
-        *lists.empty(room_tokens, lanes), np.zeros(nodes, np.int64), depth, kind, offset, place,
-        np.zeros(nodes, np.bool_), roots(parent), owner.astype(np.int64), agent, later_turns(owner),
+        *lists.empty(room_tokens, lanes), np.zeros(lanes, np.int64), np.zeros(nodes, np.bool_),
+        np.zeros(nodes, np.int64), depth, kind, offset, place,
+        np.zeros(nodes, np.bool_), prefix.root_of(parent), owner.astype(np.int64), agent, later_turns(owner),
         np.zeros(sessions, np.int64), np.full(sessions, -1, np.int64), np.full(nodes, -1, np.int64), learned_start(),
         np.zeros((4, int(gap_window))), np.full(2, -1, np.int64), options,
     )  # fmt: skip
@@ -220,8 +216,18 @@ def settle_in(p: Any, node: int, request: int, now_us: int) -> None:
     if p.kind[node] == GENERATED[1] or (p.kind[node] == GENERATED[0] and queue == STRUCTURAL):
         queue = np.int64(EVICT_FIRST)
     p.used_us[node] = now_us
-    put(p, lane(p, queue, node), node)
+    which = lane(p, queue, node)
+    put(p, which, node)
+    if not p.covered[node]:
+        p.leaves[which] += 1
     p.learned[QUEUE_ROOM, queue] += p.room[node]
+
+
+def take_out(p: Any, node: int) -> None:
+    """Take a node out of its list."""
+    if not p.covered[node]:
+        p.leaves[p.where[node]] -= 1
+    take(p, node)
 
 
 def enter(p: Any, own: Any, node: int, depth: int, is_leaf: bool, request: int, now_us: int) -> None:
@@ -232,6 +238,7 @@ def enter(p: Any, own: Any, node: int, depth: int, is_leaf: bool, request: int, 
     p.learned[BIN_USES, p.place[node]] += 1.0
     if p.gone[node]:
         p.learned[TYPE_REGRET, p.kind[node]] += 1.0
+    p.covered[node] = not is_leaf
     settle_in(p, node, request, now_us)
 
 
@@ -244,13 +251,13 @@ def touch(p: Any, own: Any, node: int, depth: int, request: int, now_us: int) ->
     p.learned[BIN_USES, p.place[node]] += 1.0
     p.learned[BIN_HITS, p.place[node]] += 1.0
     p.learned[QUEUE_HITS, queue_of(np.int64(p.where[node]))] += p.room[node]
-    take(p, node)
+    take_out(p, node)
     settle_in(p, node, request, now_us)
 
 
 def leave(p: Any, own: Any, node: int, evicted: bool) -> None:
     """A node is evicted or expires; every so many evictions the weights are learned anew."""
-    take(p, node)
+    take_out(p, node)
     if evicted:
         p.gone[node] = True
         p.learned[EVICTED, 0] += 1.0
@@ -306,11 +313,15 @@ def learn_gamma(p: Any) -> None:
 
 
 def cover(p: Any, own: Any, node: int) -> None:
-    """Nothing: the lists hold all resident nodes."""
+    """A node is no longer a leaf."""
+    p.covered[node] = True
+    p.leaves[p.where[node]] -= 1
 
 
 def uncover(p: Any, own: Any, node: int) -> None:
-    """Nothing: the lists hold all resident nodes."""
+    """A node is a leaf again."""
+    p.covered[node] = False
+    p.leaves[p.where[node]] += 1
 
 
 def score(p: Any, node: int, which: int) -> float:
@@ -327,11 +338,14 @@ def score(p: Any, node: int, which: int) -> float:
 
 
 def victim(p: Any, own: Any, nodes: Any, request: int) -> int:
-    """The leaf with the lowest score among the oldest leaves of all lists; -1 = none."""
+    """The leaf with the lowest score among the oldest leaves of all lists; -1 = none. The evict-first lists come
+    first, and whatever they hold goes before all else."""
     best = np.int64(-1)
     lowest = np.inf
-    for which in range(p.tokens.size):
-        if p.tokens[which] == 0:
+    for which in range(p.leaves.size):
+        if which == TYPES and best >= 0:
+            break
+        if p.leaves[which] == 0:
             continue
         node = oldest_leaf(p, np.int64(which), nodes, request)
         if node < 0:
