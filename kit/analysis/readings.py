@@ -283,3 +283,29 @@ def rule(results: Results) -> Sentence:
 def retention(results: Results) -> Sentence:
     """Which retention would have been cheapest."""
     return Sentence(results["ttl_verdict"]["sentence"])
+
+
+def sensitivity(results: Results) -> Sentence:
+    """What would change the answer, nearest first; plainly said where nothing tried does."""
+    found = results["decision"].get("sensitivity")
+    if not found or not found["map"]:
+        return Sentence("Nothing else was tried on this log.")
+    flips = [row for row in found["map"] if row["flips"]]
+    tried = _plural(len(found["map"]), "variation")
+    if not flips:
+        return Sentence(f"None of {tried} of budget, lifetime, price or assumption changes the policy.")
+    told = "; ".join(f"{row['words']} the answer is {_title(results, row['policy'])}" for row in flips[:3])
+    return Sentence(f"{numbers.count(len(flips))} of {tried} change the policy: {told}.")
+
+
+def standing(results: Results) -> Sentence:
+    """How sure the recommendation is against the other policies, and what being wrong costs."""
+    standings = results["decision"].get("standings") or []
+    policy = results["decision"]["policy"]
+    own = next((row for row in standings if row["policy"] == policy), None)
+    if own is None:
+        return Sentence("How likely the recommended policy is the best cannot be told on this log.")
+    return Sentence(
+        f"Over redrawn sessions {_title(results, policy)} does best in "
+        f"{numbers.percent(own['probability_best'], 0)} of draws (ties shared)."
+    )

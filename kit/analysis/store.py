@@ -77,7 +77,10 @@ TABLES: dict[str, tuple[str, str]] = {
     "reconciliation_day": ("provider.reconciliation.days", "day model requests input_tokens"),
     "reconciliation_cause": ("provider.reconciliation.causes", "cause meaning requests read_tokens cost"),
     "ttl_observed": ("provider.ttl_observed", "write_class ttl_seconds low high n"),
-    "retention_group": ("ttl_verdict.groups", "dimension group requests choice cheapest next_best"),
+    "retention_group": (
+        "ttl_verdict.groups",
+        "dimension group requests choice cheapest next_best saving_value saving_low saving_high",
+    ),
     "day": ("days", "day requests input_tokens hit_tokens_lru hit_token_ratio_lru"),
     "bill_line": ("bill", "policy token_class tokens cost"),
 }
