@@ -417,6 +417,35 @@ def results(priced: bool = True) -> dict[str, Any]:
             "sentence": SENTENCE,
             "accepted": True,
             "provisional": None,
+            "room": {
+                "added_tokens": 1_000_000,
+                "saving_per_month": {"value": 300.0, "low": 250.0, "high": 350.0, "currency": "USD"}
+                if priced
+                else None,
+            },
+            "standings": [{"policy": name, "probability_best": 1.0 if name == "lfu_decay" else 0.0} for name in TITLES],
+            "what_to_set": [
+                {
+                    "system": "engine A",
+                    "version": "1.0",
+                    "tier": "blocks",
+                    "available": True,
+                    "setting": "policy: decay",
+                },
+                {"system": "engine B", "version": "2.0", "tier": "blocks", "available": False, "setting": "LRU only"},
+            ],
+            "sensitivity": {
+                "map": [
+                    {
+                        "dimension": "budget",
+                        "words": "at 0.5x the budget",
+                        "rule": 6,
+                        "policy": "lfu_decay",
+                        "flips": False,
+                    },
+                    {"dimension": "TTL", "words": "with a TTL of 2.5 min", "rule": 3, "policy": "lru", "flips": True},
+                ]
+            },
             "too_close_to_call": None,
             "near_misses": [
                 {"rule": 9, "policy": "gdsf", "margin": 0.1, "text": "Rule 9 (GDSF) would fire but comes after rule 6"}

@@ -175,6 +175,21 @@ def test_retention_is_a_key_figure_and_a_table(page):
     ]
 
 
+def test_infra_is_told_what_to_set_and_how_firm_the_verdict_is(page):
+    assert page.tables["table-what_to_set"][1] == ["engine A", "1.0", "blocks", "policy: decay"]
+    assert page.tables["table-sensitivity"][2] == ["with a TTL of 2.5 min", "3", "LRU", "yes"]
+    assert "1 of 2 single changes tried change the policy: with a TTL of 2.5 min." in page.text
+    assert "1M tokens more room under LRU are worth $300 a month (95% interval $250 to $350)" in page.text
+    assert page.tables["table-observed_retention"][1][1:4] == ["not found", "5 min", "4.8 min to 5.3 min"]
+
+
+def test_no_single_change_matters_is_said(results):
+    firm = copy.deepcopy(results)
+    for row in firm["decision"]["sensitivity"]["map"]:
+        row["flips"] = False
+    assert "None of 2 single changes tried" in Page(report.render(firm)).text
+
+
 def test_csv_links_carry_the_figures_numbers(results, page):
     links = {
         name: link
@@ -362,7 +377,7 @@ def test_index_is_sorted_by_money_and_failures_are_shown_with_their_reason():
     page = Page(text)
     rows = page.tables["None"][1:]
     assert [row[0] for row in rows] == ["large", "euro", "small", "engine", "broken"]
-    assert rows[-1][3] == "broken.csv: line 3: not a time <b>" and "<b>" not in text
+    assert rows[-1][4] == "broken.csv: line 3: not a time <b>" and "<b>" not in text
     assert page.values("a", "href") == [
         "large/report.html",
         "euro%20%231/report.html",
@@ -371,6 +386,19 @@ def test_index_is_sorted_by_money_and_failures_are_shown_with_their_reason():
     ]
     assert "5 logs: 4 with a report, 1 failed." in page.text
     assert "$4,040 a month" in page.text and "€100 a month" in page.text  # 40 + 4000; euros are not added to dollars
+
+
+def test_index_tells_retention_and_what_changed_since_the_last_run():
+    retention = {"choice": "long", "saving": {"value": 18.35, "low": 0.57, "high": 35.75}, "currency": "USD"}
+    entries = [
+        {**ENTRIES[2], "retention": retention, "before": {"rule": 3, "policy": "lru"}},
+        {**ENTRIES[2], "name": "other", "retention": {**retention, "choice": "too close to call"}},
+        {**ENTRIES[2], "name": "a", "before": {"rule": 9, "policy": "gdsf"}},
+    ]
+    rows = {row[0]: row for row in Page(report.render_index(entries)).tables["None"][1:]}
+    assert list(rows) == ["engine", "a", "other"]  # 18.35 at stake, then by name
+    assert rows["engine"][2] == "long: $18.35 ($0.57 to $35.75)" and rows["other"][2] == "too close to call"
+    assert [rows[name][5] for name in rows] == ["as before", "changed: was rule 9, gdsf", "first run"]
 
 
 def test_index_of_hostile_names():

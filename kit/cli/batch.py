@@ -41,6 +41,8 @@ class Outcome:
     policy: str | None = None
     sentence: str | None = None
     saving_per_month: dict[str, Any] | None = None
+    retention: dict[str, Any] | None = None
+    before: dict[str, Any] | None = None
 
 
 def command(chosen: argparse.Namespace) -> int:
@@ -189,14 +191,25 @@ def _finished(name: str, log: str, out: Path, status: str, seconds: float | None
         policy=decision["policy"],
         sentence=decision["sentence"],
         saving_per_month=decision["saving_per_month"],
+        retention={key: (results.get("ttl_verdict") or {}).get(key) for key in ("choice", "saving", "currency")},
     )
+
+
+def _earlier(out: Path) -> dict[str, dict[str, Any]]:
+    """Rule and policy of every log in the folder's last batch, by name; empty at the first one."""
+    try:
+        rows = json.loads((out / "batch.json").read_text())
+        return {row["name"]: {key: row[key] for key in ("rule", "policy")} for row in rows if row["rule"] is not None}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
 
 
 def _write(out: Path, outcomes: list[Outcome]) -> None:
     """index.html and batch.json, each replaced whole."""
     from kit import report
 
-    rows = [asdict(outcome) | {"log": Path(outcome.log).name} for outcome in outcomes]
+    earlier = _earlier(out)
+    rows = [asdict(one) | {"log": Path(one.log).name, "before": earlier.get(one.name)} for one in outcomes]
     for name, text in (
         ("batch.json", json.dumps(rows, indent=2, ensure_ascii=False) + "\n"),
         ("index.html", report.render_index(rows)),

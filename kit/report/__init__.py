@@ -29,7 +29,8 @@ def render_index(entries: Sequence[dict[str, Any]]) -> str:
     """One HTML document over the reports of a batch.
 
     An entry has `name`, `log`, `status` (made, kept or failed), `report` (a path relative to the index) or `reason`,
-    and of its decision `rule`, `policy`, `sentence` and `saving_per_month`.
+    of its decision `rule`, `policy`, `sentence` and `saving_per_month`, and where known `retention` (choice, saving and
+    currency) and `before` (rule and policy at the last run).
     """
     return index_page(entries)
 

@@ -19,12 +19,21 @@ def at_stake(entry: Row) -> float | None:
     return abs(float(value)) if value is not None and numbers.is_known(value) and saving.get("currency") else None
 
 
-def ordered(entries: Sequence[Row]) -> list[Row]:
-    """Finished logs by money at stake, then those without money, then failed ones; ties by name."""
+def retention_at_stake(entry: Row) -> float | None:
+    """Money over the log that its verdict on retention moves; None where there is none or it is not known."""
+    found = entry.get("retention") or {}
+    value = (found.get("saving") or {}).get("value")
+    if value is None or not numbers.is_known(value) or not found.get("currency"):
+        return None
+    return None if found.get("choice") in (None, "too close to call") else abs(float(value))
 
-    def place(entry: Row) -> tuple[bool, bool, float, str]:
-        stake = at_stake(entry)
-        return entry.get("status") == "failed", stake is None, -(stake or 0.0), str(entry.get("name"))
+
+def ordered(entries: Sequence[Row]) -> list[Row]:
+    """Finished logs by money at stake (by policy, then by retention), then failed ones; ties by name."""
+
+    def place(entry: Row) -> tuple[bool, float, float, str]:
+        stake, retention = at_stake(entry) or 0.0, retention_at_stake(entry) or 0.0
+        return entry.get("status") == "failed", -stake, -retention, str(entry.get("name"))
 
     return sorted(entries, key=place)
 
@@ -61,10 +70,32 @@ def _row(entry: Row) -> Row:
         "href": quote(str(report)) if report and not failed else None,
         "failed": failed,
         "money": numbers.ABSENT if failed else _money(entry.get("saving_per_month")),
+        "retention": numbers.ABSENT if failed else _retention(entry),
+        "since": numbers.ABSENT if failed else _since(entry),
         "rule": numbers.ABSENT if entry.get("rule") is None else str(entry["rule"]),
         "verdict": plain(entry.get("reason") if failed else entry.get("sentence") or numbers.NOT_FOUND),
         "status": {"made": "made", "kept": "unchanged, kept", "failed": "failed"}.get(str(entry.get("status")), "made"),
     }
+
+
+def _retention(entry: Row) -> str:
+    found, stake = entry.get("retention") or {}, retention_at_stake(entry)
+    choice = plain(found.get("choice") or numbers.ABSENT).replace("_", "-")
+    if stake is None:
+        return choice
+    saving, currency = found["saving"], found["currency"]
+    low, high = (numbers.money(saving.get(end), currency, True) for end in ("low", "high"))
+    return f"{choice}: {numbers.money(stake, currency, True)} ({numbers.span(low, high)})"
+
+
+def _since(entry: Row) -> str:
+    """What changed since the last batch in this folder."""
+    before = entry.get("before")
+    if not before:
+        return "first run"
+    if (before.get("rule"), before.get("policy")) == (entry.get("rule"), entry.get("policy")):
+        return "as before"
+    return f"changed: was rule {plain(before.get('rule'))}, {plain(before.get('policy'))}"
 
 
 def _money(saving: Row | None) -> str:
