@@ -218,7 +218,7 @@ measured | Measured | | The value a rule looked at.
 threshold | Threshold | | The value it is compared with.
 margin | Margin | | Distance between the two.
 outcome | Outcome | | fired, did not fire, not consulted or cannot tell.
-saving_per_month | Saving per month | money | Difference in cost scaled to 30 days.
+saving_per_month | Saving per month | money | Difference in cost scaled from the observed span to 365/12 days.
 resident_token_seconds | Resident token-seconds | token-seconds | Tokens held, summed over time.
 """)
 
