@@ -231,6 +231,17 @@ def test_type_weights_order_the_types_as_their_reuse_does(monkeypatch: pytest.Mo
     assert all(0.1 <= value <= 5.0 for value in weight.values())
 
 
+def test_lists_know_how_many_leaves_they_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lists without leaves are skipped, so the counts must be those of the resident nodes nothing rests on."""
+    pool = learned_on(week_paths(), 500_000, monkeypatch)
+    resident = np.flatnonzero(pool.where >= 0)
+    above = week_paths().parent[resident]
+    leaves = np.setdiff1d(resident, above[above >= 0])
+    assert leaves.size > 10
+    counted = np.bincount(pool.where[leaves], minlength=pool.leaves.size)
+    assert (counted == pool.leaves).all()
+
+
 # --- an exhibit: a radix tree with the defects of a widely copied teaching version, each against the right answer
 
 
