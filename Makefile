@@ -11,7 +11,7 @@ UV := $(VENV)/bin/uv
 UV_PIN := uv==0.13.9
 BENCH_PEER := libcachesim>=0.3.5,<0.4
 COMPILE := $(UV) pip compile -q --universal --python-version 3.11 --no-header --overrides lock-overrides.txt
-INSTALL = if [ -x $(UV) ]; then $(UV) pip install -q --python $(PY) --no-deps $(1); else $(PY) -m pip install -q --disable-pip-version-check --no-deps $(1); fi
+INSTALL = if [ -x $(UV) ]; then $(UV) pip install -q --compile-bytecode --python $(PY) --no-deps $(1); else $(PY) -m pip install -q --disable-pip-version-check --no-deps $(1); fi
 NBVAL := --nbval --nbval-current-env --nbval-cell-timeout=120 --nbval-kernel-startup-timeout=60
 NOTEBOOKS := $(wildcard notebooks/*.ipynb)
 
