@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import ModuleType
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kit.policies import REGISTRY, lecar, lhd, marconi, redis_lfu, redis_lru, tlru, workload_aware
+from kit.policies import REGISTRY, Policy, lecar, lhd, marconi, redis_lfu, redis_lru, tlru, workload_aware
 from kit.prefix import Paths, build_forest, make_paths
-from kit.replay import FIELDS, Setting, lost_reads, optimal, replay
+from kit.replay import FIELDS, Setting, build, lost_reads, optimal, replay
 from tests.plain_policies import RULES, hosted
 from tests.test_replay import FIRST, SECOND, SETTINGS, conserves, figures, flat, nested, weeks
 
@@ -208,6 +209,18 @@ def test_every_policy_equals_its_plain_statement(policy: str, data: st.DataObjec
     got = tally.total()
     names = [name for name in FIELDS if name != "evicted_unused_tokens"]
     assert {name: got[name] for name in names} == {name: plain.totals[name] for name in names}
+
+
+def test_an_edited_policy_never_runs_old_code() -> None:
+    text = "LEVEL = {level}\ndef key(own, node):\n    return LEVEL * {factor}\n"
+
+    def named_by(level: int, factor: float) -> str:
+        module = ModuleType("mine")
+        exec(text.format(level=level, factor=factor), vars(module))
+        return build.fingerprint(Policy("mine", "Mine", "", module))
+
+    assert named_by(1, 2.0) == named_by(1, 2.0)
+    assert len({named_by(1, 2.0), named_by(1, 3.0), named_by(2, 2.0)}) == 3  # an edited literal, an edited constant
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])

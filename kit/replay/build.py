@@ -1,7 +1,7 @@
 """The loop compiled once per policy, cached on disk, never stale.
 
 The loop and the pool are plain functions that call global names. For each policy they are rebuilt over that policy's
-own functions, named after a hash of every source involved, and compiled with numba. The name is part of numba's cache
+own functions, named after a hash of all the code involved, and compiled with numba. The name is part of numba's cache
 key, so an edited policy (or loop) compiles anew and an unchanged one starts from disk. A policy that lives in a
 notebook cell has no file: it is compiled in memory each time.
 """
@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import sys
 from collections.abc import Callable
 from functools import lru_cache
-from types import FunctionType, ModuleType, SimpleNamespace
+from types import CodeType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -33,6 +32,7 @@ LOOP = ("remove", "trim", "expire", "match", "count", "note_age", "make_room", "
         "bypass", "serve", "run")  # fmt: skip
 STATE = ("pool", "own")
 RANKED = ("key", "on_enter", "on_touch", "on_leave")
+PLAIN_VALUES = (bool, int, float, str, tuple)
 
 
 def _functions(module: ModuleType | SimpleNamespace) -> dict[str, FunctionType]:
@@ -56,16 +56,22 @@ def _functions(module: ModuleType | SimpleNamespace) -> dict[str, FunctionType]:
     return found
 
 
+def _spelt(function: FunctionType) -> str:
+    """A function as it was imported (its file may have changed since): code, constants and the globals it names."""
+    code = function.__code__
+    constants = [found.co_code if isinstance(found, CodeType) else found for found in code.co_consts]
+    named = [function.__globals__.get(name) for name in code.co_names]
+    plain_values = [value for value in named if isinstance(value, PLAIN_VALUES)]
+    return repr((code.co_name, code.co_code, constants, code.co_names, plain_values))
+
+
 def fingerprint(policy: Policy) -> str:
-    """12 hex digits over every source the compiled loop depends on."""
-    sources = [inspect.getsource(loop), inspect.getsource(leaf_heap)]
-    try:
-        sources.append(inspect.getsource(policy.module))
-        borrowed = {function.__module__ for function in _functions(policy.module).values()}
-        sources += [inspect.getsource(sys.modules[name]) for name in sorted(borrowed) if name in sys.modules]
-    except (OSError, TypeError):
-        sources += [f.__code__.co_code.hex() + repr(f.__code__.co_consts) for f in _functions(policy.module).values()]
-    return hashlib.sha256("\n".join(sources).encode()).hexdigest()[:12]
+    """12 hex digits over everything the compiled loop depends on, as it was imported."""
+    modules = (loop, leaf_heap, policy.module)
+    spelt = [_spelt(function) for module in modules for function in _functions(module).values()]
+    switches = {name: value for name, value in vars(policy.module).items()
+                if name.isupper() and isinstance(value, PLAIN_VALUES)}  # fmt: skip
+    return hashlib.sha256("\n".join([*spelt, repr(switches)]).encode()).hexdigest()[:12]
 
 
 def _rebind(function: FunctionType, names: dict[str, Any], suffix: str) -> FunctionType:
