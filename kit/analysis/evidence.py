@@ -38,7 +38,7 @@ def gather(made: Parts, assumption: str) -> Evidence:
         days=facts.days if facts.has_clock else None,
         requests=facts.requests,
         reused_keys=measures.concentration["reused_keys"],
-        rejected_share=(facts.rows - facts.kept) / facts.rows if facts.rows else None,
+        rejected_share=facts.damaged / facts.rows if facts.rows else None,
         missing_fields=() if facts.has_clock else ("a common clock",),
         assumption=assumption,
         tier_mode=scene.tier_mode,

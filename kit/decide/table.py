@@ -32,7 +32,7 @@ RULES: tuple[Rule, ...] = (
             Condition(
                 "rejected_share",
                 "rejected rows",
-                "{value} of rows were rejected",
+                "{value} of rows could not be read",
                 "share",
                 ">",
                 "maximum_rejected_share",
