@@ -90,8 +90,8 @@ def _write_files(log: Log, results: dict[str, Any], parameters: Parameters, out_
     (out_dir / RESULTS_JSON).write_text(to_json(results), encoding="utf-8")
     for name, rows in tables_of(results).items():
         billing.write_csv(out_dir / f"{name}.csv", rows.iter_rows(named=True), rows.columns)
-    if results["money"]["currency"] and log.facts.identity:
-        rates = prices.rate_table(log, parameters.price_overlay)
+    if results["money"]["currency"]:
+        rates = prices.rate_table(log, parameters.price_overlay, parameters.service_class)
         billing.write_books(out_dir, billing.ledger(log, rates))
 
 
