@@ -112,4 +112,4 @@ CLOSE = {  # policy: misses there with equal sizes
 @pytest.mark.parametrize("policy", CLOSE)
 def test_close_where_the_rules_or_the_draws_differ(policy: str) -> None:
     for found, peer in zip(misses(zipf(True), policy, UNITS), CLOSE[policy], strict=True):
-        assert found == pytest.approx(peer, rel=0.02)
+        assert found == pytest.approx(peer, rel=0.025)
