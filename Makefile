@@ -37,6 +37,8 @@ $(VENV)/.stamp: requirements.lock pyproject.toml
 	@$(PY) -m pip install -q --disable-pip-version-check '$(UV_PIN)' || echo 'uv is not to be had here, pip does it (slower)'
 	@$(call INSTALL,--require-hashes -r requirements.lock)
 	@$(call INSTALL,-e .)
+	@echo 'Compiling the replay loops (once)'
+	@$(PY) -m kit.replay
 	@touch $@
 
 $(VENV)/.stamp-bench: $(VENV)/.stamp bench/requirements.lock

@@ -223,7 +223,9 @@ def doubling(results: Results) -> Sentence:
 
 
 def user_policy(results: Results, tally: Any) -> Sentence:
-    """How a policy from a notebook cell compares with LRU at the same budget."""
+    """How a policy from a notebook cell compares with LRU at the same budget; tally None: nothing could be replayed."""
+    if tally is None:
+        return Sentence("This log has no prefix identity, so no policy can be replayed on it.")
     own, lru = tally.total("cold"), _actual(results, "lru")
     found = numbers.percent(own["hit_tokens"] / own["input_tokens"], 2)
     against = f"; LRU finds {numbers.percent(lru['hit_token_ratio'], 2)}" if lru else ""

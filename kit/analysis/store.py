@@ -31,7 +31,12 @@ OPEN_TABLES = ("values", "limits", "parameters")  # nested tables whose names di
 
 # table name -> (where its rows are in the results, columns it has even when it is empty)
 TABLES: dict[str, tuple[str, str]] = {
-    "replay_point": ("replay", "policy capacity_tokens capacity_label assumption window hits hit_tokens"),
+    "replay_point": (
+        "replay",
+        "policy capacity_tokens capacity_label assumption window hits hit_tokens hit_token_ratio evictions "
+        "missed_evicted missed_expired read_tokens write_tokens write_long_tokens uncached_tokens cost "
+        "cost_per_request m_eq",
+    ),
     "optimum": ("bounds.optimal", "capacity_tokens hit_tokens hit_token_ratio exact method"),
     "lru_curve": ("lru_curve", "capacity_tokens hit_tokens hit_token_ratio"),
     "policy": ("policies", "name title source"),
@@ -101,10 +106,13 @@ class Analysis:
     def replay(self, policy: Any) -> Any:
         """A policy (a name, or a kit.policies.Policy of your own) at the budget and neutral setting of this analysis.
 
-        Comes back: the kit.replay.Tally, comparable with the rows of replay_point.
+        Comes back: the kit.replay.Tally, comparable with the rows of replay_point; None where the log has no prefix
+        identity and nothing can be replayed.
         """
         from kit.replay import replay
 
+        if self.results["settings"]["capacity_tokens"] is None:
+            return None
         paths, setting = self.paths_and_setting()
         return replay(paths, policy, capacity_tokens=self.results["settings"]["capacity_tokens"], setting=setting)
 
