@@ -31,7 +31,7 @@ def masked(page: str) -> list[str]:
 @pytest.fixture(scope="module")
 def fresh(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sample")
-    command = "python -m kit report sample_week.parquet"
+    command = "python -m kit report data/sample_week.parquet"
     made = analyse([PROJECT / "data" / "sample_week.parquet"], Parameters(), folder, command=command)
     made.con.close()
     return made.results

@@ -222,6 +222,26 @@ def doubling(results: Results) -> Sentence:
     return Sentence(f"Twice the budget lifts LRU's hit tokens by {numbers.percent(lift)}.")
 
 
+def breaks(results: Results) -> Sentence:
+    """How often a request stops repeating the one before it, and whether the prompt or the room is to blame."""
+    found = results["prefix_breaks"]
+    if not found or not found["pairs"]:
+        return Sentence("This log has no consecutive prompts to compare.")
+    said = (
+        f"**{numbers.count(found['broken'])} of {numbers.count(found['pairs'])} consecutive requests do not extend the "
+        f"one before ({found['basis']}); {numbers.count(found['lost_tokens'])} tokens stood behind the break.**"
+    )
+    if not found["by_type"]:
+        return Sentence(said)
+    top = found["by_type"][0]
+    cure = {
+        "new": "what follows there is new each time, so the prompt is what to change",
+        "again": "what follows there had been sent before, so only room or time would have kept it",
+        "cut": "the prompt was cut short there",
+    }[top["content"]]
+    return Sentence(f"{said} Most of it where {top['token_type'] or 'an unnamed part'} begins: {cure}.")
+
+
 def user_policy(results: Results, tally: Any) -> Sentence:
     """How a policy from a notebook cell compares with LRU at the same budget; tally None: nothing could be replayed."""
     if tally is None:

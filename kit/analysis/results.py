@@ -13,6 +13,7 @@ from kit.analysis.parts import WINDOW, Parts
 from kit.analysis.scene import ACTUAL
 from kit.decide import Decision
 from kit.log import Log
+from kit.log.breaks import prefix_breaks
 from kit.policies import REGISTRY
 from kit.prices import rate_sums
 from kit.replay import Setting, Tally
@@ -39,6 +40,7 @@ def compose(made: Parts, decision: Decision) -> dict[str, Any]:
         "token_types": made.measures.token_types,
         "scans": made.measures.scans,
         "reuse_gaps": made.measures.gaps,
+        "prefix_breaks": prefix_breaks(made.log),
         "inter_turn": made.measures.inter_turn,
         "turns": made.measures.turns,
         "bounds": _bounds(made),

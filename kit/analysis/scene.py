@@ -135,7 +135,9 @@ def _stated(log: Log, paths: Paths | None, mode: str, origin: str) -> list[str]:
     said = [
         f"tier mode {mode}",
         f"budget: {origin}",
-        f"prefixes are counted in whole blocks of {paths.block_tokens} tokens",
+        f"prefixes are counted in whole blocks of {paths.block_tokens} tokens"
+        if paths.block_tokens > 1
+        else "prefixes are counted to the token",
         f"intervals over {paths.block_basis}; the warm window is {paths.warm_basis}",
         "a replica column is absent, so one cache for the whole log is assumed",
     ]

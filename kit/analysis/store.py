@@ -73,6 +73,14 @@ TABLES: dict[str, tuple[str, str]] = {
     "dropped_key": ("value_rank.dropped", "longest_share keys room_share value_share reuse_share requests_share"),
     "rank_by_value": ("value_rank.rankings.by_value", "alias prefix_tokens requests value_tokens rank_by_length"),
     "rank_by_length": ("value_rank.rankings.by_length", "alias prefix_tokens requests value_tokens rank_by_value"),
+    "prefix_break": (
+        "prefix_breaks.worst",
+        "position_tokens token_type breaks different lost_tokens content",
+    ),
+    "prefix_break_type": (
+        "prefix_breaks.by_type",
+        "token_type content breaks lost_tokens median_position_tokens",
+    ),
     "prompt_place": ("token_types.places", "prompt_tokens tokens reused_tokens reuse_rate"),
     "scan_hour": ("scans.hours", "hour_index hour requests tokens one_shot_tokens share"),
     "decision_trail": ("decision.trail", "rule question measured threshold margin outcome"),

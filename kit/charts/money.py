@@ -83,7 +83,8 @@ def _cause_alt(rows: list[Row]) -> str:
 def _cause_caption(results: Row) -> str:
     capacity = numbers.short(pick.actual_capacity(results))
     return (
-        f"LRU at {capacity} tokens. Every missed token has exactly one cause; only evicted ones depend on the policy."
+        f"LRU at {capacity} tokens. Every missed token has exactly one cause. What was never seen before "
+        "misses under every policy; what is evicted or expires depends on it."
     )
 
 

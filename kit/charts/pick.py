@@ -91,11 +91,14 @@ def proposed_policy(results: Row) -> str:
 
 
 def other_policy(results: Row) -> str | None:
-    """What to set beside LRU: the proposed policy, or where that is LRU the best other online policy."""
+    """What to set beside LRU: the proposed policy, or where that is LRU the best other online policy that
+    does not find exactly the same tokens."""
     proposed = proposed_policy(results)
     if proposed != "lru" and at_actual(results, proposed):
         return proposed
+    lru = at_actual(results, "lru")
     others = [row for row in policies_at_actual(results) if row["policy"] != "lru"]
+    others = [row for row in others if lru is None or row["hit_tokens"] != lru["hit_tokens"]] or others
     with_cost = [row for row in others if row.get("cost_per_request") is not None]
     if with_cost:
         return str(min(with_cost, key=lambda row: (row["cost_per_request"], row["policy"]))["policy"])

@@ -173,8 +173,9 @@ def _rank_finding(results: Row) -> str:
     rank = pick.get(results, "value_rank.spearman_length_count")
     if rank is None:
         return "What the longest keys are worth"
-    strength = "the least" if rank <= -0.3 else "the most" if rank >= 0.3 else ""
-    said = f"The longest keys are {strength} reused" if strength else "Length says little about reuse"
+    said = "Length says little about reuse"
+    if abs(rank) >= 0.3:
+        said = f"Longer keys tend to be reused {'less' if rank < 0 else 'more'}"
     return f"{said} (rank correlation {numbers.signed(rank, 2)})"
 
 

@@ -102,9 +102,9 @@ def _notebook_parameters(
 
 
 def _command(sources: Sequence[str], parameters: Parameters) -> str:
-    """The command that makes this report again, without machine paths: file names only."""
+    """The command that makes this report again: relative paths as typed, of absolute ones the file name only."""
     changed = parameters.changed()
-    parts = ["python", "-m", "kit", "report", *(Path(source).name for source in sources)]
+    parts = ["python", "-m", "kit", "report", *(Path(s).name if Path(s).is_absolute() else s for s in sources)]
     for name, value in changed.items():
         if name == "column_map":
             parts += [text for column, source in value.items() for text in ("--map", f"{column}={source}")]
@@ -157,5 +157,6 @@ def lines(made: Made) -> list[str]:
         *reasons,
         f"rule fired     {facts['rule']}: {fired['question']}" if fired else f"rule fired     {facts['rule']}",
         f"verdict        {facts['sentence']}",
+        *([f"budget         {origin}"] if (origin := made.results["settings"]["capacity_origin"]) else []),
         f"report         {facts['report']}",
     ]

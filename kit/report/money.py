@@ -109,7 +109,7 @@ def retention(results: Row) -> Table | None:
         for group in groups[:20]
     )
     heads = (f"{RETENTIONS[name].removeprefix('the ').capitalize()} ({currency})" for name in choices)
-    head = ("Requests", *heads, "Choice", "Saving over the next best (95% interval)")
+    head = ("Requests", *heads, "Choice", "Saving over the next best, keep-alive aside (95% interval)")
     note = " ".join(f"{plain(line).capitalize()}." for line in pick.get(results, "ttl_verdict.assumptions", []))
     text = frozenset({0, len(choices) + 1})
     return Table("retention", "What each retention would cost over this log", head, lines, note, text, narrow="scroll")

@@ -41,7 +41,7 @@ class Verdict:
 def verdict(results: Row) -> Verdict:
     """Page one of these results; what is unknown is said, never left out."""
     keys = [key for key in (_change(results), _saving(results), _retention(results)) if key]
-    lines = [_rule(results), _provisional(results), _ttl(results), _revert(results)]
+    lines = [_rule(results), _provisional(results), _assumed_budget(results), _ttl(results), _revert(results)]
     sentence = pick.get(results, "decision.sentence", "No decision was reached.")
     return Verdict(scope(results), str(sentence), tuple(keys), tuple(line for line in lines if line))
 
@@ -162,6 +162,15 @@ def _rule(results: Row) -> str:
     later = sum(line.get("outcome") == "not consulted" for line in trail)
     rest = f" The {later} rules after it were not consulted." if later else ""
     return f"Rule {rule} fired{': ' + question if question else '.'}{rest}"
+
+
+def _assumed_budget(results: Row) -> str:
+    """A budget nobody gave is said on page one, with how to give it."""
+    origin = str(pick.get(results, "settings.capacity_origin") or "")
+    if not origin.startswith("assumed"):
+        return ""
+    why = plain(origin.removeprefix("assumed: "), longest=400)
+    return f"The budget is assumed: {why}. Give your own with --set capacity_tokens=N."
 
 
 def _provisional(results: Row) -> str:
