@@ -124,6 +124,7 @@ def test_a_failing_notebook_leaves_the_old_report(tmp_path: Path, monkeypatch: p
     target = tmp_path / "out" / "small"
     target.mkdir(parents=True)
     (target / "report.html").write_text("yesterday's")
+    (target / "results.json").write_text("{}")
     books = tmp_path / "notebooks"
     shutil.copytree(notebooks.source_folder(), books)
     broken = json.loads((books / "2_reuse.ipynb").read_text())
@@ -160,7 +161,7 @@ def test_a_notebook_that_cannot_run_is_refused_before_any_work(tmp_path: Path, d
         (["report", "x.csv", "--set", "ttl_seconds=nan"], 2, "finite"),
         (["report", "x.csv", "--map", "ts"], 2, "canonical=column"),
         (["replay", "x.csv", "--capacities", "many"], 2, "whole tokens"),
-        (["replay", "x.csv", "--policies", "nosuch"], 1, "unknown policy 'nosuch'"),
+        (["replay", "x.csv", "--policies", "nosuch"], 2, "unknown policy 'nosuch'"),
         (["batch", "nosuch-*.csv"], 2, "no log files"),
         (["report", "absent.csv"], 1, "absent.csv"),
         (["inspect", "absent.csv"], 1, "absent.csv"),
@@ -250,9 +251,35 @@ def test_a_folder_is_published_whole_or_not_at_all(tmp_path: Path) -> None:
     target = tmp_path / "week"
     with whole_or_nothing(target) as work:
         (work / "a").write_text("1")
+        (work / "results.json").write_text("{}")
         assert not target.exists()
     with pytest.raises(KeyboardInterrupt), whole_or_nothing(target) as work:
         (work / "a").write_text("2")
         raise KeyboardInterrupt
     assert (target / "a").read_text() == "1"
     assert os.listdir(tmp_path) == ["week"]
+
+
+def test_what_the_kit_did_not_make_is_never_replaced(tmp_path: Path) -> None:
+    mine, log = tmp_path / "mine", tmp_path / "logs" / "three.csv"
+    for folder in (mine, log.parent):
+        folder.mkdir()
+    (mine / "precious.txt").write_text("x")
+    log.write_text("ts,input_tokens\n1,1\n")
+    file = tmp_path / "three"
+    file.write_text("x")
+    for target, said in ((mine, "holds no report"), (log.parent, "holds the log"), (file, "is a file"),
+                         (file / "below", "is a file, not a folder")):  # fmt: skip
+        with pytest.raises(ValueError, match=said), whole_or_nothing(target, [str(log)]):
+            raise AssertionError("the work must not begin")
+    assert (mine / "precious.txt").exists() and log.exists() and file.is_file()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["policies=nosuch", "policies=LRU", "seed=-1", "capacity_tokens=1", "capacity_tokens=99999999999999999999",
+     "ttl_seconds=1e300", "block_tokens=99999999999999999999"],
+)  # fmt: skip
+def test_a_parameter_out_of_reach_is_named_and_is_a_usage_error(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", str(PROJECT / "data" / "sample_week.parquet"), "--set", text]) == 2
+    assert text.partition("=")[0] in capsys.readouterr().err

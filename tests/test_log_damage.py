@@ -177,3 +177,17 @@ def test_a_folder_of_many_small_files(tmp_path: Path) -> None:
     log = load(tmp_path)
     assert (log.facts.kept, len(log.facts.files)) == (30, 60) and log.facts.rejected == {"repeats a request id": 30}
     assert log.con.sql("SELECT DISTINCT line FROM request").fetchall() == [(1,)]
+
+
+def test_a_value_no_request_has_costs_its_row_and_no_other(tmp_path: Path) -> None:
+    # four good rows; one above 2^31 - 1 tokens, one in the year 9999, one in the year 1, each refused by its reason
+    lines = ["ts,prefix_key,prefix_tokens,input_tokens"]
+    lines += [f"2026-03-0{day}T00:00:00Z,k,100,120" for day in range(1, 5)]
+    lines += ["2026-03-05T00:00:00Z,big,2147484672,2147488648", "9999-12-31T00:00:00Z,k,100,120",
+              "0001-01-01T00:00:00Z,k,100,120"]  # fmt: skip
+    path = tmp_path / "week.csv"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    facts = load(path).facts
+    assert (facts.rows, facts.kept, facts.damaged) == (7, 4, 3)
+    assert sum(count for reason, count in facts.rejected.items() if "above 2,147,483,647" in reason) == 1
+    assert sum(count for reason, count in facts.rejected.items() if "1970 to 2099" in reason) == 2

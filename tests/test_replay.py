@@ -125,6 +125,17 @@ def test_the_ttl_counts_from_the_start_of_the_last_use() -> None:
     assert tally.resident_token_seconds == pytest.approx(1_049_000)
 
 
+def test_the_shortest_ttl_is_one_microsecond_and_never_none() -> None:
+    for ttl in (1e-7, 1e-300):
+        assert figures(replay(flat("A A"), "lru", capacity_tokens=9, setting=Setting(ttl_seconds=ttl)), "hits") == (0,)
+        assert optimal(flat("A A"), 9, ttl).hit_tokens == lru_curve(flat("A A"), ttl)[1][-1] == 0
+
+
+def test_a_node_above_two_to_the_31_is_refused() -> None:
+    with pytest.raises(ValueError, match="above 2,147,483,647"):
+        replay(flat("A A", {"A": 2**31}), "lru", capacity_tokens=2**33)
+
+
 def test_a_gap_of_exactly_the_ttl_still_reads() -> None:
     paths = flat("A A", gap_seconds=300)
     assert figures(replay(paths, "lru", capacity_tokens=9, setting=Setting(ttl_seconds=300)), "hits") == (1,)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+MADE_BY_THE_KIT = ("results.json", "log.duckdb", "run.json")
 ENDINGS = (".gz", ".zst", ".parquet", ".csv", ".jsonl", ".ndjson", ".json", ".txt", ".log")
 
 
@@ -24,12 +25,31 @@ def log_name(sources: Sequence[str]) -> str:
     return f"{name}+{len(sources) - 1}" if len(sources) > 1 else name
 
 
+def refuse_to_replace(target: Path, sources: Sequence[str] = ()) -> None:
+    """ValueError where writing `target` would destroy something the kit did not make: a log it reads, a file, or a
+    folder without a report of the kit in it."""
+    advice = "choose another --out or --name"
+    here = target.resolve()
+    inside = [one for one in sources if here in (Path(one).resolve(), *Path(one).resolve().parents)]
+    if inside:
+        raise ValueError(f"{target} holds the log {inside[0]} itself and would be replaced by its report; {advice}")
+    if target.exists() and not target.is_dir():
+        raise ValueError(f"{target} is a file where the report's folder would stand; {advice}")
+    if target.is_dir() and any(target.iterdir()) and not any((target / name).exists() for name in MADE_BY_THE_KIT):
+        raise ValueError(f"{target} exists and holds no report of the kit, so it is not replaced; {advice}")
+    blocked = next((one for one in target.parents if one.exists() and not one.is_dir()), None)
+    if blocked is not None:
+        raise ValueError(f"--out {target.parent}: {blocked} is a file, not a folder; {advice}")
+
+
 @contextmanager
-def whole_or_nothing(target: Path) -> Iterator[Path]:
+def whole_or_nothing(target: Path, sources: Sequence[str] = ()) -> Iterator[Path]:
     """A working folder beside `target` that replaces it when the block ends well, and is removed when it does not.
 
-    Two runs that write the same folder do not mix: each works in a folder of its own and the last rename wins.
+    Two runs that write the same folder do not mix: each works in a folder of its own and the last rename wins. Only a
+    folder that holds an earlier report is replaced, never one of the `sources` (ValueError).
     """
+    refuse_to_replace(target, sources)
     target.parent.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
     try:
@@ -52,5 +72,7 @@ def _publish(work: Path, target: Path) -> None:
             if not work.exists():
                 raise
         finally:
+            if (old / "previous").exists() and not target.exists():
+                os.rename(old / "previous", target)
             shutil.rmtree(old, ignore_errors=True)
     raise OSError(f"cannot write {target}: another run keeps writing it; give this one its own --out folder")

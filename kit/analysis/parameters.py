@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any, get_args, get_type_hints
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from kit.policies import REGISTRY
+
 AUTO = "auto"
 CANDIDATES = "lru,lfu,lfu_perfect,lfu_decay,length,fifo,fifo_flat,gdsf"
 
@@ -214,6 +216,7 @@ def _is_zone(name: str) -> bool:
         return name == "UTC"
 
 
+LARGEST = 10**15
 POSITIVE = (
     "capacity_tokens", "block_tokens", "capacity_gib", "kv_bytes_per_token", "model_parameters",
     "prefill_tokens_per_second", "replicates",
@@ -222,6 +225,18 @@ POSITIVE = (
 
 def _check_ranges(p: Parameters) -> None:
     """Limits between and within parameters; each message says what is accepted."""
+    for spec in dataclasses.fields(p):
+        value = getattr(p, spec.name)
+        if isinstance(value, int | float) and abs(value) > LARGEST:
+            raise ParameterError(f"{spec.name} must be at most {LARGEST:,}, got {value}")
+    strangers = [name for name in p.policy_names if name not in REGISTRY]
+    if strangers or not p.policy_names:
+        found = f"unknown policy {strangers[0]!r}" if strangers else "policies must name at least one"
+        raise ParameterError(f"{found}; known: {', '.join(REGISTRY)} (parameter policies)")
+    if p.seed < 0:
+        raise ParameterError(f"seed must be 0 or more, got {p.seed}")
+    if p.capacity_tokens == 1:
+        raise ParameterError("capacity_tokens must be at least 2 (half of it is replayed too), got 1")
     for name in POSITIVE:
         value = getattr(p, name)
         if value is not None and value <= 0:

@@ -69,7 +69,7 @@ def make(
     notebooks.check(notebooks.source_folder(), book_parameters)
     progress = Progress(total=9 + len(notebooks.NAMES), quiet=quiet)
     try:
-        with whole_or_nothing(target) as work:
+        with whole_or_nothing(target, sources) as work:
             done = analyse(sources, parameters, work, command=_command(sources, parameters), progress=progress)
             done.con.close()
             progress("notebooks")

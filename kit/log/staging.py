@@ -103,6 +103,15 @@ def source_columns(form: Format, peeks: Sequence[Peek]) -> dict[str, str]:
     return out
 
 
+LIMITS = {
+    "count": ("{} > 2147483647", " is above 2,147,483,647"),
+    "counts": ("list_max({}) > 2147483647", " holds a number above 2,147,483,647"),
+    "time": ("NOT {} BETWEEN TIMESTAMPTZ '1970-01-01 00:00:00Z' AND TIMESTAMPTZ '2100-01-01 00:00:00Z'",
+             " is outside the years 1970 to 2099"),
+}  # fmt: skip
+"""Values no request has: (condition over the typed column, reason). One of them would drown or break every sum."""
+
+
 def _first_reason(form: Format) -> str:
     """The reason why a typed record is refused: a value that does not fit, a required one that is absent, a check."""
     cases = [f"WHEN {condition} THEN {quoted(reason)}" for condition, reason in form.aside]
@@ -117,6 +126,10 @@ def _first_reason(form: Format) -> str:
         for item in form.fields
         if item.required
     ]
+    for item in form.fields:
+        if item.kind in LIMITS:
+            too_much, reason = LIMITS[item.kind]
+            cases.append(f"WHEN {too_much.format(column(item.name))} THEN {quoted(item.paths[0] + reason)}")
     cases += [f"WHEN {condition} THEN {quoted(reason)}" for condition, reason in form.checks]
     return f"CASE {' '.join(cases)} END" if cases else "NULL"
 

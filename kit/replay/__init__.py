@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from kit.policies import USUAL, Policy, named
 from kit.prefix import Ints, Paths, first_seen_rank
 from kit.replay import build, loop
-from kit.replay.bounds import Bound, default_capacity, knee, lru_curve, optimal
+from kit.replay.bounds import Bound, default_capacity, knee, lru_curve, microseconds, optimal
 from kit.replay.loop import FIELDS
 
 __all__ = [
@@ -130,7 +130,7 @@ def _run(paths: Paths, policy: Policy, capacity_tokens: int, setting: Setting, p
     by_hour = np.zeros((paths.n_hours, paths.n_rates, len(FIELDS)), np.int64)
     resident = np.zeros(1)
     run = build.compiled(policy) if compiled else build.plain(policy)
-    run(week, tier, pool, own, capacity_tokens, round((setting.ttl_seconds or 0) * 1e6),
+    run(week, tier, pool, own, capacity_tokens, microseconds(setting.ttl_seconds),
         round(setting.visible_after_seconds * 1e6), setting.minimum_tokens,
         setting.newcomer_may_be_victim or getattr(policy.module, "INSERT_FIRST", False),
         by_block, by_hour, resident)  # fmt: skip

@@ -161,12 +161,17 @@ def _pfoo(paths: Paths, node_at: Any, following: Any, request_of: Any, capacity_
     return hit
 
 
+def microseconds(ttl_seconds: float | None) -> int:
+    """A TTL as the loop counts it: 0 for none, else at least one microsecond."""
+    return 0 if ttl_seconds is None else max(1, round(ttl_seconds * 1e6))
+
+
 def optimal(paths: Paths, capacity_tokens: int, ttl_seconds: float | None = None, minimum_tokens: int = 0) -> Bound:
     """The best possible at a budget: MIN where all nodes take the same room, else the PFOO-L upper bound.
 
     A gap longer than `ttl_seconds` can never be a hit and is cut before anything else.
     """
-    ttl_us = int((ttl_seconds or 0) * 1e6)
+    ttl_us = microseconds(ttl_seconds)
     if paths.equal_units:
         paths = paths.by_unit
     offsets, node_at = _touches(paths.parent, paths.depth, paths.path_tokens, paths.leaf, minimum_tokens)
@@ -276,7 +281,7 @@ def lru_curve(paths: Paths, ttl_seconds: float | None = None, minimum_tokens: in
     step = int(paths.unit_tokens[0]) if paths.equal_units else max(1, -(-footprint // CURVE_BINS))
     whole, units = np.zeros(-(-footprint // step) + 3, np.int64), np.zeros(-(-footprint // step) + 3, np.int64)
     _distances(paths.parent, paths.room_tokens, paths.unit_tokens, paths.tokens, paths.path_tokens, paths.leaf,
-               paths.ts_us, int((ttl_seconds or 0) * 1e6), minimum_tokens, int(paths.depth.max()) + 1, step, whole,
+               paths.ts_us, microseconds(ttl_seconds), minimum_tokens, int(paths.depth.max()) + 1, step, whole,
                units)  # fmt: skip
     return np.arange(whole.size, dtype=np.int64) * step, np.cumsum(whole + np.cumsum(units) * step)
 

@@ -73,7 +73,10 @@ class Tier(NamedTuple):
 
 
 def tier(paths: Paths) -> Tier:
-    """An empty tier over the nodes of a log."""
+    """An empty tier over the nodes of a log. ValueError where a node is larger than 2^31 - 1 tokens."""
+    if paths.room_tokens.size and int(paths.room_tokens.max()) > np.iinfo(np.int32).max:
+        raise ValueError(f"a prefix part of {int(paths.room_tokens.max()):,} tokens is above 2,147,483,647; "
+                         "check the unit of the token columns")  # fmt: skip
     nodes = np.recarray(paths.parent.size, dtype=NODE)
     for name in ("parent", "depth", "tokens", "room_tokens", "unit_tokens", "path_tokens"):
         nodes[name] = getattr(paths, name)
