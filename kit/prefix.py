@@ -105,6 +105,13 @@ def _mix(parent: Any, key: Any) -> Any:
     return x ^ (x >> np.uint64(31))
 
 
+def scatter(codes: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Codes spread evenly over 64 bits, by the finaliser of the forest: for seeded draws keyed by what they mix."""
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        codes = (codes ^ (codes >> np.uint64(shift))) * np.uint64(factor)
+    return codes ^ (codes >> np.uint64(31))
+
+
 @njit(cache=True, nogil=True)
 def _grow(slots: Any, parent: Any, key_of: Any, nodes: int) -> Any:
     """Twice as many slots, every node placed again."""
@@ -247,7 +254,8 @@ def round_to_blocks(
 
 
 @njit(cache=True, nogil=True)
-def _depths(parent: Any) -> Any:
+def depths(parent: Any) -> Any:
+    """Depth of each node, the root 0 (parents come before children); int32[nodes]."""
     depth = np.zeros(parent.size, np.int32)
     for node in range(parent.size):
         if parent[node] >= 0:
@@ -294,7 +302,7 @@ def split_segments(paths: Paths) -> Paths:
     leaf = np.where(paths.leaf >= 0, last[np.maximum(paths.leaf, 0)], -1).astype(np.int32)
     room = paths.unit_tokens[node_of]
     kinds = paths.node_type[node_of] if paths.node_type.size else paths.node_type
-    return replace(paths, parent=parent, depth=_depths(parent), tokens=tokens, room_tokens=room, unit_tokens=room,
+    return replace(paths, parent=parent, depth=depths(parent), tokens=tokens, room_tokens=room, unit_tokens=room,
                    path_tokens=path_sums(parent, tokens), leaf=leaf, node_type=kinds)  # fmt: skip
 
 
@@ -383,7 +391,7 @@ def make_paths(
     unit = room if unit_tokens is None else np.minimum(room, unit_tokens)
     rate = np.zeros(ts_us.size, np.int32) if rate is None else np.asarray(rate, np.int32)
     return Paths(
-        parent=parent, depth=_depths(parent), tokens=worth, room_tokens=room, unit_tokens=unit,
+        parent=parent, depth=depths(parent), tokens=worth, room_tokens=room, unit_tokens=unit,
         path_tokens=path_sums(parent, worth), leaf=leaf, ts_us=ts_us, input_tokens=np.asarray(input_tokens, np.int64),
         block=block, n_blocks=n_blocks, block_basis=block_basis, rate=rate,
         n_rates=int(rate.max()) + 1 if rate.size else 1, hour=hour, n_hours=int(hour.max()) + 1 if hour.size else 1,

@@ -21,8 +21,9 @@ from kit.analysis.display import Sentence, Table
 from kit.analysis.store import Analysis
 from kit.intervals import REPLICATES, paired_ratio
 from kit.policies import named
-from kit.policies.saecache import AGENT_SESSION, ALWAYS, NEVER, ORACLE, PRIOR
-from kit.prefix import SESSION_TYPES, Paths
+from kit.policies.saecache import ALWAYS, NEVER, ORACLE, PRIOR
+from kit.policies.sessions import AGENT_SESSION
+from kit.prefix import SESSION_TYPES, Paths, path_sums
 from kit.replay import Setting, Tally, default_capacity, knee, lru_curve, optimal, replay
 
 BASE, SYSTEM, ABLATION, MISMATCH, BOUND = "base", "system", "ablation", "mismatch", "bound"
@@ -288,7 +289,8 @@ def in_notebook(week: Analysis, budgets: int = 5) -> list[dict[str, Any]]:
     if not week.results["bounds"]["optimal"]:
         return []
     paths, setting = week.paths_and_setting()
-    if int((paths.by_unit.depth[paths.by_unit.leaf[paths.by_unit.leaf >= 0]].astype("int64") + 1).sum()) > MOST_TOUCHES:
+    units = path_sums(paths.parent, paths.room_tokens // paths.unit_tokens)
+    if int(units[paths.leaf[paths.leaf >= 0]].sum()) > MOST_TOUCHES:
         return []
     return compare_published(paths, budgets, setting, seed=week.results["parameters"]["seed"])
 

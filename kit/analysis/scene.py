@@ -17,7 +17,7 @@ from kit.log import Log
 from kit.prefix import HOUR_US, Paths, load_paths
 from kit.prices import Rates
 from kit.providers import Rule
-from kit.replay import Setting, default_capacity, pessimistic
+from kit.replay import Setting, default_capacity, pessimistic, room
 
 HALF, ACTUAL, DOUBLE = "half", "actual", "double"
 
@@ -120,7 +120,7 @@ def _capacities(
     if parameters.capacity_tokens is not None:
         actual, origin = parameters.capacity_tokens, "given by the user"
     elif parameters.capacity_gib is not None and parameters.kv_bytes_per_token is not None:
-        actual = int(parameters.capacity_gib * 2**30 / parameters.kv_bytes_per_token)
+        actual = room.capacity_tokens(parameters.capacity_gib, parameters.kv_bytes_per_token)
         origin = f"{parameters.capacity_gib:g} GiB at {parameters.kv_bytes_per_token:g} bytes per token"
     else:
         actual, origin = default_capacity(paths, setting.ttl_seconds, setting.minimum_tokens)

@@ -14,7 +14,7 @@ import polars as pl
 from numba import njit
 
 from kit.log import runs
-from kit.prefix import build_forest, flat_forest
+from kit.prefix import build_forest, depths, flat_forest
 
 Con = duckdb.DuckDBPyConnection
 SURROGATE = (
@@ -147,15 +147,6 @@ def _grow_chains(parent: Any, prompt: Any, scope: Any, root_tokens: Any) -> Any:
     return node_parent[:nodes].copy(), node_tokens[:nodes].copy(), leaf
 
 
-@njit(cache=True, nogil=True)
-def _depth(parent: Any) -> Any:
-    depth = np.zeros(parent.size, np.int32)
-    for node in range(parent.size):
-        if parent[node] >= 0:
-            depth[node] = depth[parent[node]] + 1
-    return depth
-
-
 def from_chain(con: Con) -> int:
     """Nodes of turn increments from `link(request_id, parent, prompt, scope, reads, restart)`; number of shared roots.
 
@@ -176,7 +167,7 @@ def from_chain(con: Con) -> int:
     roots = _column(con, "SELECT tokens FROM root ORDER BY scope").astype(np.int64)
     before, prompt, scope = (np.asarray(rows[name], np.int64) for name in ("parent", "prompt", "scope"))
     parent, tokens, leaf = _grow_chains(before, prompt, scope, roots)
-    _store(con, parent, tokens, _depth(parent), None, leaf)
+    _store(con, parent, tokens, depths(parent), None, leaf)
     return int(roots.size)
 
 

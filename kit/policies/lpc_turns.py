@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from kit.policies import lists
 from kit.policies.lists import oldest_leaf, put, take
+from kit.policies.sessions import agents, later_turns, owners
 
 TITLE = "LPC (turn count)"
 PARAMETERS: dict[str, float] = {"decay_per_second": 0.01, "oracle": 0.0}
 WANTS = ("session_id", "session_type")
 LAST_TURN = 16
-AGENT_SESSION = 3
 
 
 class Pool(NamedTuple):
@@ -47,22 +47,15 @@ class Pool(NamedTuple):
     options: NDArray[np.float64]
 
 
-def later_turns(session: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether the same session asks again after each request."""
-    last = np.full(int(session.max(initial=-1)) + 1, -1, np.int64)
-    last[session] = np.arange(session.size)
-    return last[session] > np.arange(session.size)
-
-
 def pool(
     nodes: int, room_tokens: NDArray[np.int64], depth: NDArray[np.int32], leaf: NDArray[np.int32], session: Any = None,
     session_type: Any = None, decay_per_second: float = 0.01, oracle: float = 0.0,
 ) -> Pool:  # fmt: skip
     """Nothing resident; one conversation of each class that went on and one that did not."""
-    who = np.arange(leaf.size) if session is None else np.unique(np.asarray(session), return_inverse=True)[1]
-    agent = np.zeros(leaf.size, np.bool_) if session_type is None else np.asarray(session_type) == AGENT_SESSION
+    who = owners(session, leaf.size)
+    agent = agents(session_type, leaf.size)
     rate = np.tile(np.array([1.0, 2.0]), (2 * LAST_TURN, 1))
-    return Pool(*lists.empty(room_tokens, 2 * LAST_TURN), np.zeros(nodes, np.int64), depth, who.astype(np.int64), agent,
+    return Pool(*lists.empty(room_tokens, 2 * LAST_TURN), np.zeros(nodes, np.int64), depth, who, agent,
                 later_turns(who), np.zeros(int(who.max(initial=-1)) + 1, np.int64), rate, np.full(3, -1, np.int64),
                 np.array([decay_per_second, oracle]))  # fmt: skip
 

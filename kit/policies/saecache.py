@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from kit import prefix
 from kit.policies import lists
 from kit.policies.lists import oldest_leaf, put, take
+from kit.policies.sessions import agents, later_turns, owners
 
 TITLE = "SAECache-style"
 PARAMETERS: dict[str, float] = {
@@ -33,7 +34,6 @@ PARAMETERS: dict[str, float] = {
 WANTS = ("session_id", "session_type", "token_type")
 EVICT_FIRST, STRUCTURAL, CHAT, AGENT = 0, 1, 2, 3
 NEVER, ALWAYS, PRIOR, ORACLE = 0, 1, 2, 3
-AGENT_SESSION = 3
 GENERATED = (4, 5)
 TYPES = 8
 OFFSETS = 8
@@ -86,13 +86,6 @@ def classes(path_tokens: NDArray[np.int64], tokens: NDArray[np.int64]) -> tuple[
     return (share * OFFSETS).astype(np.int8), (share * BINS).astype(np.int8)
 
 
-def later_turns(session: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether the same session asks again after each request (what the oracle knows)."""
-    last = np.full(int(session.max(initial=-1)) + 1, -1, np.int64)
-    last[session] = np.arange(session.size)
-    return last[session] > np.arange(session.size)
-
-
 def learned_start() -> NDArray[np.float64]:
     """Weights and alphas 1, gamma 1, gap laws of the paper's fixed variant: chat 4.15, 0.97; agent 2.28, 1.34."""
     learned = np.zeros((17, BINS))
@@ -114,8 +107,8 @@ def pool(
     """Nothing resident, nothing learned. Without sessions every request is a session of its own; without token types
     every node is `other`; without session types no session is an agent's."""
     count = leaf.size
-    owner = np.arange(count) if session is None else np.unique(np.asarray(session), return_inverse=True)[1]
-    agent = np.zeros(count, np.bool_) if session_type is None else np.asarray(session_type) == AGENT_SESSION
+    owner = owners(session, count)
+    agent = agents(session_type, count)
     kind = np.zeros(nodes, np.int8) if node_type.size == 0 else node_type.astype(np.int8)
     offset, place = classes(path_tokens, tokens)
     sessions = int(owner.max(initial=-1)) + 1
@@ -125,7 +118,7 @@ def pool(
     return Pool(
         *lists.empty(room_tokens, lanes), np.zeros(lanes, np.int64), np.zeros(nodes, np.bool_),
         np.zeros(nodes, np.int64), depth, kind, offset, place,
-        np.zeros(nodes, np.bool_), prefix.root_of(parent), owner.astype(np.int64), agent, later_turns(owner),
+        np.zeros(nodes, np.bool_), prefix.root_of(parent), owner, agent, later_turns(owner),
         np.zeros(sessions, np.int64), np.full(sessions, -1, np.int64), np.full(nodes, -1, np.int64), learned_start(),
         np.zeros((4, int(gap_window))), np.full(2, -1, np.int64), options,
     )  # fmt: skip

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kit.policies import USUAL, Policy, named
-from kit.prefix import Ints, Paths, first_seen_rank
+from kit.prefix import Ints, Paths, first_seen_rank, scatter
 from kit.replay import build, loop
 from kit.replay.bounds import Bound, default_capacity, knee, lru_curve, microseconds, optimal
 from kit.replay.loop import FIELDS
@@ -113,9 +113,7 @@ def lost_reads(paths: Paths, loss: float, seed: int = 1) -> NDArray[np.bool_]:
         return np.zeros(paths.requests, np.bool_)
     x = paths.ts_us.astype(np.uint64) ^ (first_seen_rank(paths.leaf).astype(np.uint64) << np.uint64(40))
     x += np.uint64(seed * 0x9E3779B97F4A7C15 % 2**64)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)
-    return (x ^ (x >> np.uint64(31))) / 2.0**64 < loss
+    return scatter(x) / 2.0**64 < loss
 
 
 def _run(paths: Paths, policy: Policy, capacity_tokens: int, setting: Setting, parameters: dict[str, float] | None,

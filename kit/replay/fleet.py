@@ -14,7 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from kit.policies import Policy
-from kit.prefix import Paths, first_seen_rank, path_sums, root_of
+from kit.prefix import Paths, first_seen_rank, path_sums, root_of, scatter
 from kit.replay import Setting, Tally, replay
 
 ROUTES = ("logged", "session", "root", "round_robin", "random")
@@ -23,9 +23,7 @@ ROUTES = ("logged", "session", "root", "round_robin", "random")
 def _spread(codes: NDArray[np.int64], replicas: int, seed: int) -> NDArray[np.int32]:
     """Codes to replicas by a 64-bit mix of their rank of first appearance (labels do not matter)."""
     x = first_seen_rank(codes).astype(np.uint64) + np.uint64(seed * 0x9E3779B97F4A7C15 % 2**64)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)
-    return ((x ^ (x >> np.uint64(31))) % np.uint64(replicas)).astype(np.int32)
+    return (scatter(x) % np.uint64(replicas)).astype(np.int32)
 
 
 def route(paths: Paths, replicas: int, by: str = "session", seed: int = 1) -> NDArray[np.int32]:
