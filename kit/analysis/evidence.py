@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from kit.replay.loop import FIELDS
 
 LENGTH_RIVALS = ("lru", "lfu_decay")
 TYPED = "saecache"
+RARE = 0.01  # a token type with a smaller share of tokens says nothing
 SIMPLE = ("lru", "lfu", "lfu_perfect", "lfu_decay", "length", "gdsf", "fifo")
 
 
@@ -52,7 +54,7 @@ def gather(made: Parts, assumption: str) -> Evidence:
         best_online_hit_tokens=best["hit_tokens"] if best else None,
         ttl_seconds=scene.neutral.ttl_seconds,
         gaps_beyond_ttl_share=measures.gaps["longer_token_share"],
-        **_turn_evidence(measures),
+        **turn_evidence(measures),
         top_fraction=measures.concentration["top_fraction"],
         top_key_request_share=measures.concentration["request_share"],
         day_overlap=measures.rotation["median"],
@@ -85,8 +87,8 @@ def _candidate(policy: str) -> bool:
     return policy in REGISTRY and REGISTRY[policy].candidate
 
 
-def _turn_evidence(measures: Measures) -> dict[str, Any]:
-    """Session types and the fits of their gaps (row 5)."""
+def turn_evidence(measures: Measures) -> dict[str, Any]:
+    """Session types, the fits of their gaps and reuse by token type (row 5), by name of the Evidence attribute."""
     fits = [
         row
         for row in measures.inter_turn
@@ -101,8 +103,18 @@ def _turn_evidence(measures: Measures) -> dict[str, Any]:
         "fewest_gaps": min((row["n"] for row in typed), default=None),
         "worst_gap_ks": max(distances, default=None),
         "log_normal_best": all(best) if best else None,
-        "type_reuse_factor": measures.token_types.get("spread"),
+        "type_reuse_factor": _reuse_factor(measures.token_types["types"]),
     }
+
+
+def _reuse_factor(types: Sequence[Mapping[str, Any]]) -> float | None:
+    """Highest over lowest reuse rate of the token types with at least 1 % of tokens; infinite where one is never reused
+    and another is, None under two types."""
+    total = sum(row["tokens"] for row in types)
+    rates = [row["reuse_rate"] for row in types if row["reuse_rate"] is not None and row["tokens"] >= RARE * total]
+    if len(rates) < 2 or not max(rates):
+        return None
+    return max(rates) / min(rates) if min(rates) else math.inf
 
 
 def _scan_evidence(measures: Measures, lru: Tally | None) -> dict[str, Any]:

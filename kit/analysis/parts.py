@@ -29,6 +29,11 @@ class Parts:
     bills: Billing
     command: str | None
 
+    @property
+    def policy_names(self) -> tuple[str, ...]:
+        """The policies that were replayed: those asked for, then those a rule asked for."""
+        return tuple(dict.fromkeys((*self.parameters.policy_names, *(t.policy for t in self.replayed.tallies))))
+
     def tally(self, policy: str) -> Tally | None:
         """A policy's replay at the budget under study, neutral setting."""
         return self.replayed.tally(policy, self.scene.actual, "neutral")

@@ -45,7 +45,7 @@ def compose(made: Parts, decision: Decision) -> dict[str, Any]:
         "turns": made.measures.turns,
         "bounds": _bounds(made),
         "lru_curve": _curve(made),
-        "policies": [_policy(name) for name in made.parameters.policy_names],
+        "policies": [_policy(name) for name in made.policy_names],
         "replay": made.rows,
         "provider": _provider(made),
         "money": _money(made, lru_bill),
@@ -64,7 +64,7 @@ def _engine_work(made: Parts) -> list[dict[str, Any]]:
     if made.scene.tier_mode != "engine":
         return []
     size, speed = made.parameters.model_parameters, made.parameters.prefill_tokens_per_second
-    tallies = {policy: made.tally(policy) for policy in made.parameters.policy_names}
+    tallies = {policy: made.tally(policy) for policy in made.policy_names}
     return [
         {"policy": policy, **billing.prefill_work(made.bills.bill(tally, WINDOW), size, speed)}
         for policy, tally in tallies.items()
@@ -261,7 +261,7 @@ def _output_cost(made: Parts) -> float | None:
 def _bill_lines(made: Parts) -> list[dict[str, Any]]:
     """Tokens and money by class at the budget, for every policy (neutral, all requests)."""
     lines = []
-    for policy in made.parameters.policy_names:
+    for policy in made.policy_names:
         tally, row = (
             made.tally(policy),
             at(made.rows, policy=policy, capacity_label=ACTUAL, assumption="neutral", window=WINDOW),

@@ -18,6 +18,7 @@ from kit.analysis.replayed import replay_all, replay_grid_of
 from kit.analysis.rows import replay_rows
 from kit.analysis.scene import set_the_scene
 from kit.analysis.store import LOG_DB, RESULTS_JSON, Analysis, analysis_key, clean, tables_of, to_json, write_tables
+from kit.analysis.typed import with_typed
 from kit.analysis.whatif import what_if
 from kit.log import Log, LogError, connect, load, open_log
 from kit.log.sources import resolve
@@ -104,10 +105,11 @@ def run_steps(log: Log, parameters: Parameters, command: str | None, progress: S
     """The results of a loaded log as plain values (the content of results.json)."""
     scene = set_the_scene(log, parameters, progress=progress)
     replayed = replay_all(scene, parameters, progress)
+    measures = measure(log, scene, parameters, progress)
+    scene, replayed = with_typed(scene, measures, parameters, replayed, progress)
     progress("bills and intervals")
     bills = scene.billing(parameters)
     rows = replay_rows(replayed.tallies, scene.capacities, bills)
-    measures = measure(log, scene, parameters, progress)
     progress("decision")
     made = composed.Parts(log, parameters, scene, measures, rows, replayed, bills, command)
     evidence = {name: gather(made, name) for name in ("neutral", "pessimistic")}
