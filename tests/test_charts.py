@@ -16,6 +16,7 @@ from kit import charts
 from kit.charts.labels import spread, thin
 from kit.charts.theme import _ORDER, COLOURS, TEXT_ON_WHITE, Look, look_of
 from kit.charts.turns import within
+from kit.policies import REGISTRY
 from tests import report_fixture
 
 NAMES = [draw.__name__ for draw in charts.FIGURES]
@@ -121,7 +122,7 @@ def test_legible_with_one_policy_and_with_twenty(count, results):
     many["policies"] = [{"name": name, "title": name.replace("_", " ")} for name in hits]
     curve = charts.capacity_curve(many)
     marks = [layer["mark"] for layer in curve.spec["layer"] if layer["mark"]["type"] == "text"]
-    assert len(marks) == min(count, 8) + 2  # the policies named, ceiling, best possible
+    assert len(marks) == min(count, 8) + 3  # the policies named, this budget, ceiling, best possible
     assert ("thin grey lines" in curve.caption) == (count > 8)
     change = charts.policy_change(many)
     assert (change is None) if count == 1 else (len(change.rows) == count - 1)
@@ -174,8 +175,37 @@ def test_thin_keeps_both_ends():
 def test_every_known_policy_has_its_own_look():
     looks = [look_of(name) for name in _ORDER]
     assert len({(look.colour, look.dash) for look in looks}) == len(_ORDER)
+    assert len({(look.colour, look.shape) for look in looks}) == len(_ORDER)
+    assert set(_ORDER) == set(REGISTRY)
     assert look_of("my own policy") == look_of("my own policy")
     assert isinstance(look_of("my own policy"), Look)
+
+
+def test_marks_that_only_colour_tells_apart_differ_in_lightness():
+    """Same shape and same dash: then one colour is at least twice as bright as the other, which grey print keeps."""
+    for one, other in itertools.combinations(map(look_of, _ORDER), 2):
+        if (one.shape, one.dash) == (other.shape, other.dash):
+            pair = sorted(luminance(look.colour) + 0.05 for look in (one, other))
+            assert pair[1] / pair[0] > 2, (one, other)
+
+
+def test_the_key_shows_each_line_as_it_is_drawn(results):
+    """Beside each name stands a sample with the line's own dash and the mark of its points."""
+    layers = charts.capacity_curve(results).spec["layer"]
+    for policy in ("lru", "lfu", "gdsf", "lfu_decay"):
+        title = next(row["title"] for row in results["policies"] if row["name"] == policy)
+        mine = [layer["mark"] for layer in layers if layer["mark"].get("description", "").startswith(f"{title}: ")]
+        drawn = {mark["type"]: mark for mark in mine if not mark["description"].endswith("key")}
+        key = {mark["type"]: mark for mark in mine if mark["description"].endswith("key")}
+        assert key["rule"]["strokeDash"] == drawn["line"]["strokeDash"] == list(look_of(policy).dash)
+        assert key["point"]["shape"] == drawn["point"]["shape"] == look_of(policy).shape
+
+
+def test_points_say_their_numbers(results):
+    """What the report shows on hover is written by the kit: GDSF's cost at the budget against LRU's, with its band."""
+    svg = charts.policy_change(results).svg()
+    assert 'aria-label="LFU with decay −17.4% (−19.0% to −15.9%)"' in svg
+    assert re.search(r'aria-label="top 5.00% of keys: [\d.]+% requests"', charts.concentration(results).svg())
 
 
 def test_colours_are_seen_and_labels_read_on_white():

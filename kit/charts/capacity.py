@@ -12,16 +12,24 @@ from kit import numbers
 from kit.charts import pick
 from kit.charts.figure import Figure
 from kit.charts.labels import spread, thin
-from kit.charts.theme import GREY, INK, LINE, MUTED, look_of
+from kit.charts.theme import GREY, INK, LINE, MUTED, Look, look_of
 
 MOST_LABELLED = 8
+KEY_PIXELS = 48  # of a line sample before its name
+KEY_BELOW = 54  # from the plot to a key that stands below it: the axis and its title
+LINE_PIXELS = 16
+WINDOWS = {"cold": "all requests from an empty cache", "warm": "requests after the warm-up"}
+OPTIMUM_DASH = (4, 2)
 COLUMNS = ("capacity_tokens", "hit_tokens", "hit_token_ratio")
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Frame:
-    """The plot: budgets from `low` to `high` tokens on a logarithmic axis, ratios from `bottom` to `top`, pixels."""
+    """The plot: budgets from `low` to `high` tokens on a logarithmic axis, ratios from `bottom` to `top`, pixels.
+
+    `beside`: the key stands to the right of the plot, else (on a phone) below it.
+    """
 
     low: float
     high: float
@@ -29,12 +37,13 @@ class Frame:
     top: float
     width: int
     height: int
+    beside: bool
 
     @property
     def x(self) -> alt.X:
         """The budget axis."""
         scale = alt.Scale(type="log", domain=[self.low, self.high], nice=False)
-        axis = alt.Axis(title="Budget of the tier (tokens)", format="~s", tickCount=6, labelOverlap="greedy")
+        axis = alt.Axis(title="Budget of the tier (tokens)", format="~s", tickCount=6, labelOverlap="greedy", labelSeparation=8)
         return alt.X("capacity_tokens:Q", scale=scale, axis=axis)
 
     @property
@@ -56,8 +65,8 @@ def capacity_curve(results: Row, width: int = 640) -> Figure | None:
         return None
     named = _named(results)
     frame = _frame(results, rows, named, width)
-    layers = [*_bounds(results, frame), *_lru_line(results, frame), *_policy_lines(rows, named, frame)]
-    layers += _names(results, rows, named, frame)
+    layers = [*_budget(results, frame), *_bounds(results, frame), *_lru_line(results, frame)]
+    layers += [*_policy_lines(results, rows, named, frame), *_key(results, rows, named, frame)]
     chart = alt.layer(*layers).properties(width=frame.width, height=frame.height)
     said = _finding(results), _alt(results, rows, named), _caption(results, rows, named)
     return Figure("capacity_curve", *said, chart, _data(results, rows))
@@ -78,10 +87,10 @@ def _frame(results: Row, rows: list[Row], named: list[str], width: int) -> Frame
     near = [size for size in curve if min(replayed) / 4 <= size <= max(replayed) * 4 and size > 0]
     low, high = max(min([*replayed, *near]), 1), max([*replayed, *near])
     bottom, top = _span(results, rows)
+    beside = width > 400
     longest = max([len(pick.short_title(results, policy)) for policy in named] + [len("best possible")])
-    room = min(longest * 7 + 24, int(width * 0.38))
-    height = 320 if width > 400 else 260
-    return Frame(low, max(high, low + 1, 2), bottom, top, width - 60 - room, height)
+    room = min(longest * 7 + KEY_PIXELS, int(width * 0.38)) if beside else 10
+    return Frame(low, max(high, low + 1, 2), bottom, top, width - 60 - room, 320 if beside else 260, beside)
 
 
 def _span(results: Row, rows: list[Row]) -> tuple[float, float]:
@@ -106,6 +115,16 @@ def _points(rows: list[Row]) -> list[Row]:
     return [{name: row[name] for name in ("capacity_tokens", "hit_token_ratio")} for row in rows]
 
 
+def _budget(results: Row, frame: Frame) -> list[alt.Chart]:
+    """An upright line at the budget under study."""
+    capacity = pick.actual_capacity(results)
+    if capacity is None or not frame.low <= capacity <= frame.high:
+        return []
+    base = alt.Chart(alt.Data(values=[{"capacity_tokens": capacity, "label": "this budget"}]))
+    words = base.mark_text(align="center", color=MUTED, fontSize=11).encode(x=frame.x, y=alt.value(-7), text="label:N")
+    return [base.mark_rule(color=MUTED, strokeWidth=1).encode(x=frame.x), words]
+
+
 def _bounds(results: Row, frame: Frame) -> list[alt.Chart]:
     layers, ceiling, optimal = [], _ceiling(results), _optimal(results)
     if ceiling is not None:
@@ -114,8 +133,9 @@ def _bounds(results: Row, frame: Frame) -> list[alt.Chart]:
         layers.append(rule.mark_rule(color=INK, strokeDash=[1, 3], strokeWidth=1.5).encode(y=frame.y))
         layers.append(words.encode(y=frame.y, x=alt.value(0), text="label:N"))
     if optimal:
-        line = alt.Chart(alt.Data(values=_points(optimal)))
-        layers.append(line.mark_line(color=GREY, strokeDash=[4, 2], strokeWidth=1.2).encode(x=frame.x, y=frame.y))
+        base = alt.Chart(alt.Data(values=_points(optimal)))
+        line = base.mark_line(color=GREY, strokeDash=list(OPTIMUM_DASH), strokeWidth=1.2)
+        layers.append(line.encode(x=frame.x, y=frame.y))
     return layers
 
 
@@ -131,24 +151,34 @@ def _lru_line(results: Row, frame: Frame) -> list[alt.Chart]:
     return [line.mark_line(color=look_of("lru").colour, strokeWidth=1, opacity=0.7).encode(x=frame.x, y=frame.y)]
 
 
-def _policy_lines(rows: list[Row], named: list[str], frame: Frame) -> list[alt.Chart]:
+def _policy_lines(results: Row, rows: list[Row], named: list[str], frame: Frame) -> list[alt.Chart]:
     every = dict.fromkeys(row["policy"] for row in rows)
-    layers = [_line(rows, policy, frame, policy in named) for policy in every]
+    layers = [layer for policy in every for layer in _line(results, rows, policy, frame, policy in named)]
     for policy in named:
         values = [] if policy == "lru" else _bars(rows, policy)
         if values:
-            bars = alt.Chart(alt.Data(values=values)).mark_rule(color=look_of(policy).colour, strokeWidth=1.5)
+            said = mark_words(pick.title_of(results, policy), "interval")
+            bars = alt.Chart(alt.Data(values=values)).mark_rule(color=look_of(policy).colour, strokeWidth=1.5, **said)
             layers.append(bars.encode(x=frame.x, y=frame.y, y2="high:Q"))
     return layers
 
 
-def _line(rows: list[Row], policy: str, frame: Frame, coloured: bool) -> alt.Chart:
-    base = alt.Chart(alt.Data(values=_points([row for row in rows if row["policy"] == policy])))
+def _line(results: Row, rows: list[Row], policy: str, frame: Frame, coloured: bool) -> list[alt.Chart]:
+    mine = [row for row in rows if row["policy"] == policy]
+    base, title = alt.Chart(alt.Data(values=_points(mine))), pick.title_of(results, policy)
     if not coloured:
-        return base.mark_line(color=LINE, strokeWidth=1).encode(x=frame.x, y=frame.y)
+        faint = base.mark_line(color=LINE, strokeWidth=1, **mark_words(title, "line"))
+        return [faint.encode(x=frame.x, y=frame.y)]
     look = look_of(policy)
-    mark = {"shape": look.shape, "color": look.colour, "size": 60, "filled": True}
-    return base.mark_line(color=look.colour, strokeDash=list(look.dash), point=mark).encode(x=frame.x, y=frame.y)
+    line = base.mark_line(color=look.colour, strokeDash=list(look.dash), **mark_words(title, "line"))
+    said = mark_words(title, "mark")
+    points = base.mark_point(shape=look.shape, color=look.colour, size=60, filled=True, **said)
+    return [line.encode(x=frame.x, y=frame.y), points.encode(x=frame.x, y=frame.y)]
+
+
+def mark_words(title: str, part: str) -> dict[str, Any]:
+    """What tells the report's script, which shows and hides policies, whose mark this is: "LRU: line"."""
+    return {"aria": True, "description": f"{title}: {part}"}
 
 
 def _bars(rows: list[Row], policy: str) -> list[Row]:
@@ -162,31 +192,35 @@ def _bars(rows: list[Row], policy: str) -> list[Row]:
     ]
 
 
-def _names(results: Row, rows: list[Row], named: list[str], frame: Frame) -> list[alt.Chart]:
-    """Each line's name at the right edge, as near its end as a line of text for each allows."""
+def _key(results: Row, rows: list[Row], named: list[str], frame: Frame) -> list[alt.Chart]:
+    """A line sample with each name: beside the plot near the line's end, or in a list below it; highest first."""
     ends = {row["policy"]: row["hit_token_ratio"] for row in rows if row["policy"] in named}
-    order = sorted(ends, key=lambda policy: (ends[policy], -named.index(policy)))
-    wanted, optimal = [ends[policy] for policy in order], _optimal(results)
-    wanted += [optimal[-1]["hit_token_ratio"]] if optimal else []
-    gap = (frame.top - frame.bottom) * 15 / frame.height
-    places = spread(wanted, gap, frame.bottom, frame.top)
+    order: list[str | None] = [*sorted(ends, key=lambda policy: (ends[policy], -named.index(policy)))]
+    optimal = _optimal(results)
+    wanted = [ends[str(policy)] for policy in order] + ([optimal[-1]["hit_token_ratio"]] if optimal else [])
+    order += [None] if optimal else []
+    places = spread(wanted, (frame.top - frame.bottom) * LINE_PIXELS / frame.height, frame.bottom, frame.top)
     layers = []
-    for policy, place in zip([*order, None], places, strict=bool(optimal)):
-        label = pick.short_title(results, policy) if policy else "best possible"
-        data = alt.Data(values=[{"hit_token_ratio": place, "label": label}])
-        layers += _name(alt.Chart(data), policy, frame)
+    for rank, (policy, place) in enumerate(zip(order, places, strict=True)):
+        share = (frame.top - place) / (frame.top - frame.bottom)
+        below = frame.height + KEY_BELOW + (len(order) - 1 - rank) * LINE_PIXELS
+        x, y = (frame.width + 8, share * frame.height) if frame.beside else (0.0, float(below))
+        layers += _key_line(results, policy, round(x, 1), round(y, 1))
     return layers
 
 
-def _name(base: alt.Chart, policy: str | None, frame: Frame) -> list[alt.Chart]:
-    """A name in its colour after the mark of its line; the optimum has no mark."""
-    look = look_of(policy) if policy else None
-    text = base.mark_text(align="left", dx=20, color=look.label_colour if look else GREY, fontSize=12)
-    layers = [text.encode(x=alt.value(frame.width), y=frame.y, text="label:N")]
-    if look:
-        key = base.mark_point(color=look.colour, shape=look.shape, filled=True, size=45, xOffset=12)
-        layers.append(key.encode(x=alt.value(frame.width), y=frame.y))
-    return layers
+def _key_line(results: Row, policy: str | None, x: float, y: float) -> list[alt.Chart]:
+    """One entry of the key at a pixel: the line's dash, its mark, its name; None is the optimum, which has no mark."""
+    look = look_of(policy) if policy else Look(GREY, OPTIMUM_DASH, "")
+    base = alt.Chart(alt.Data(values=[{"label": pick.short_title(results, policy) if policy else "best possible"}]))
+    said = mark_words(pick.title_of(results, policy), "key") if policy else {}
+    line = base.mark_rule(color=look.colour, strokeDash=list(look.dash), strokeWidth=2, **said)
+    text = base.mark_text(align="left", dx=36, color=look.label_colour, fontSize=12, **said)
+    layers = [line.encode(x=alt.value(x), x2=alt.value(x + 30), y=alt.value(y))]
+    if policy:
+        mark = base.mark_point(color=look.colour, shape=look.shape, filled=True, size=45, **said)
+        layers.append(mark.encode(x=alt.value(x + 15), y=alt.value(y)))
+    return [*layers, text.encode(x=alt.value(x), y=alt.value(y), text="label:N")]
 
 
 def _finding(results: Row) -> str:
@@ -227,7 +261,7 @@ def _alt(results: Row, rows: list[Row], named: list[str]) -> str:
 def _caption(results: Row, rows: list[Row], named: list[str]) -> str:
     ttl = pick.get(results, "settings.ttl_seconds")
     expiry = f"expiry {numbers.seconds(ttl)}" if ttl else "no expiry"
-    lines = [f"Replay of this log, {pick.main_window(results)} window, {expiry}; marks are the replayed budgets."]
+    lines = [f"Replay of this log, {WINDOWS[pick.main_window(results)]}, {expiry}; marks are the replayed budgets."]
     lines += ["The thin line is LRU at every budget."] if pick.get(results, "lru_curve") else []
     if any(pick.interval(row, "hit_token_ratio") for row in rows):
         lines.append("Upright bars are 95% intervals against LRU.")

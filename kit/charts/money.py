@@ -105,6 +105,8 @@ def policy_change(results: Row, width: int = 640) -> Figure | None:
         if measure == "cost_per_request"
         else "Input tokens found cached against LRU (share of all)"
     )
+    for point in points:
+        point["words"] = _change_text(point, measure)
     chart = _dots(points, title, width)
     return Figure(
         "policy_change",
@@ -156,7 +158,8 @@ def _dots(points: list[Row], title: str, width: int) -> Any:
             layers.append(
                 base.mark_rule(color=look.colour, strokeWidth=2).encode(x=alt.X("low:Q", scale=scale), x2="high:Q", y=y)
             )
-        layers.append(base.mark_point(color=look.colour, shape=look.shape, filled=True, size=70).encode(x=x, y=y))
+        dot = base.mark_point(color=look.colour, shape=look.shape, filled=True, size=70, aria=True)
+        layers.append(dot.encode(x=x, y=y, description="words:N"))
     room = min(max(len(p["label"]) for p in points) * 7 + 20, 190)
     return alt.layer(*layers).properties(width=max(width - room - 20, 150), height=max(26 * len(points), 40))
 

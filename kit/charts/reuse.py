@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import altair as alt
@@ -24,20 +25,26 @@ DECILE_LINES: tuple[Line, ...] = (
 )
 
 
-def _lines(points: list[Row], lines: tuple[Line, ...], x: alt.X, y: alt.Y, height: int) -> list[alt.Chart]:
-    """One line per field over the same points, each with its name at its right end."""
+def _lines(
+    points: list[Row], lines: tuple[Line, ...], x: alt.X, y: alt.Y, height: int, place: Callable[[Row], str]
+) -> list[alt.Chart]:
+    """One line per field over the same points, each with its name at its right end; `place` says where a point is."""
     known = [line for line in lines if any(point.get(line[0]) is not None for point in points)]
     field = x.shorthand.split(":")[0]
     layers, ends = [], []
-    for name, _, colour, dash in known:
-        values = [{field: point[field], "share": point[name]} for point in points if point.get(name) is not None]
-        layers.append(
-            alt.Chart(alt.Data(values=values)).mark_line(color=colour, strokeDash=list(dash)).encode(x=x, y=y)
-        )
+    for name, label, colour, dash in known:
+        shares = [(point, point[name]) for point in points if point.get(name) is not None]
+        values = [
+            {field: point[field], "share": share, "words": f"{place(point)}: {numbers.percent(share)} {label}"}
+            for point, share in shares
+        ]
+        base = alt.Chart(alt.Data(values=values))
+        layers.append(base.mark_line(color=colour, strokeDash=list(dash)).encode(x=x, y=y))
+        layers.append(base.mark_point(opacity=0, size=80, aria=True).encode(x=x, y=y, description="words:N"))
         ends.append(values[-1])
     places = spread([end["share"] for end in ends], 15 / height, 0.0, 1.0)
-    for (_, label, colour, _), end, place in zip(known, ends, places, strict=True):
-        text = alt.Chart(alt.Data(values=[{field: end[field], "share": place, "label": label}]))
+    for (_, label, colour, _), end, level in zip(known, ends, places, strict=True):
+        text = alt.Chart(alt.Data(values=[{field: end[field], "share": level, "label": label}]))
         layers.append(
             text.mark_text(align="left", dx=8, color=TEXT_ON_WHITE.get(colour, colour)).encode(x=x, y=y, text="label:N")
         )
@@ -61,11 +68,15 @@ def concentration(results: Row, width: int = 640) -> Figure | None:
     top = pick.get(results, "concentration.top_fraction", 0.05)
     layers: list[Any] = [
         _mark(top, x, height),
-        *_lines(thin(curve, 120), LINES, x, _share_axis("Share carried"), height),
+        *_lines(thin(curve, 60), LINES, x, _share_axis("Share carried"), height, _top),
     ]
     chart = alt.layer(*layers).properties(width=plot, height=height)
     rows = [{"key_share": p["key_share"], **{line[0]: p.get(line[0]) for line in LINES}} for p in thin(curve, 200)]
     return Figure("concentration", _finding(results), _alt(results), _caption(results), chart, rows)
+
+
+def _top(point: Row) -> str:
+    return f"top {numbers.percent(point['key_share'], 2)} of keys"
 
 
 def _mark(top: float, x: alt.X, height: int) -> alt.LayerChart:
@@ -136,7 +147,12 @@ def _decile_chart(rows: list[Row], width: int) -> Any:
     plot, height = width - 60 - 110, 220
     axis = alt.Axis(title="Tenths of keys, longest first", values=list(range(1, 11)), format="d", grid=False)
     x = alt.X("tenth:Q", scale=alt.Scale(domain=[1, 10]), axis=axis)
-    return alt.layer(*_lines(rows, DECILE_LINES, x, _share_axis("Share"), height)).properties(width=plot, height=height)
+    layers = _lines(rows, DECILE_LINES, x, _share_axis("Share"), height, _tenth)
+    return alt.layer(*layers).properties(width=plot, height=height)
+
+
+def _tenth(point: Row) -> str:
+    return f"tenth {point['tenth']} ({numbers.short(point['shortest_tokens'])} tokens and longer)"
 
 
 def _tenth_rows(results: Row) -> list[Row]:

@@ -40,18 +40,24 @@ _ORDER = [
     "lru", "lfu_decay", "length", "gdsf", "fifo", "saecache",
     "fifo_flat", "lfu", "lfu_perfect", "w_tinylfu", "workload_aware", "s3fifo",
     "vllm_lru", "sglang_lfu", "sglang_slru", "tensorrt_priority", "sieve", "arc",
-    "lruk", "lpc_turns", "prefix_biased", "marconi", "tlru", "lecar",
+    "lruk", "lpc_turns", "prefix_biased_depth", "marconi", "tlru", "lecar",
+    "sglang_lru", "twoq", "lfu_halving", "hyperbolic", "lhd", "dynamo_multilru",
+    "redis_lru", "redis_lfu", "prefix_biased_fanout", "lmcache_lru", "mooncake_store",
 ]  # fmt: skip
 
 
 def look_of(policy: str) -> Look:
-    """The look of a policy: the same in every figure and every report. A name not listed gets one from its hash."""
+    """The look of a policy: the same in every figure and every report. A name not listed gets one from its hash.
+
+    Row r, column c of the order: colour c, shape c + r, dash c - r. So no two share colour and shape, or colour and
+    dash, and those that share shape and dash are three columns apart, one dark and one light.
+    """
     if policy in _ORDER:
         place = _ORDER.index(policy)
     else:
         place = int(hashlib.sha256(policy.encode()).hexdigest(), 16) % len(_ORDER)
     row, column = divmod(place, len(COLOURS))
-    return Look(COLOURS[column], DASHES[(row + column) % len(DASHES)], SHAPES[column])
+    return Look(COLOURS[column], DASHES[(column - row) % len(DASHES)], SHAPES[(column + row) % len(SHAPES)])
 
 
 def theme() -> dict:
@@ -73,6 +79,7 @@ def theme() -> dict:
     return {
         "background": "white",
         "font": FONT,
+        "mark": {"aria": False},
         "view": {"stroke": None},
         "axis": axis,
         "text": {"font": FONT, "fontSize": 12, "color": INK},

@@ -112,8 +112,12 @@ def _curve(row: Row, index: int, x: alt.X, y: alt.Y, low: float, high: float) ->
     seen = [point for point in seen if low <= point["seconds"] <= high]
     colour = COLOURS[index % len(COLOURS)]
     line = alt.Chart(alt.Data(values=fitted)).mark_line(color=colour, strokeDash=list(DASHES[index % len(DASHES)]))
-    dots = alt.Chart(alt.Data(values=seen)).mark_point(color=colour, shape=SHAPES[index % len(SHAPES)], filled=True)
-    return [line.encode(x=x, y=y), dots.encode(x=x, y=y)]
+    for point in seen:
+        arrived = f"{numbers.percent(point['share'])} within {numbers.seconds(point['seconds'])}"
+        point["words"] = f"{label_of(row)}: {arrived} (observed)"
+    shape = SHAPES[index % len(SHAPES)]
+    dots = alt.Chart(alt.Data(values=seen)).mark_point(color=colour, shape=shape, filled=True, aria=True)
+    return [line.encode(x=x, y=y), dots.encode(x=x, y=y, description="words:N")]
 
 
 def _names(rows: list[Row], x: alt.X, y: alt.Y, high: float, height: int) -> list[alt.Chart]:
