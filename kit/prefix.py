@@ -43,8 +43,8 @@ class Paths:
     node, inclusive). Per request: `leaf` (deepest node, -1 = nothing cacheable),
     `ts_us` (start, microseconds), `input_tokens` (inclusive total), `block` (bootstrap block), `rate` (price group),
     `hour` (from the first full hour), `warm` (counts in the warm window), `tags` what some policies ask for (name ->
-    one number per request: session_type as a code, turn, priority), `node_type` the token type of each node as an index
-    into TOKEN_TYPES (empty: the log has none). Units: tokens, microseconds.
+    one number per request: session_type as a code, turn, priority and retention_seconds, -1 = not given), `node_type`
+    the token type of each node as an index into TOKEN_TYPES (empty: the log has none). Units: tokens, microseconds.
     """
 
     parent: NDArray[np.int32]
@@ -417,7 +417,8 @@ def load_paths(
     requests = pl.DataFrame(
         log.con.sql(
             "SELECT epoch_us(ts)::BIGINT AS ts_us, coalesce(input_tokens, prefix_tokens, 0)::BIGINT AS input_tokens, "
-            "coalesce(node_id, -1)::INTEGER AS leaf, session_id, replica, session_type, turn FROM request "
+            "coalesce(node_id, -1)::INTEGER AS leaf, session_id, replica, session_type, turn, "
+            "priority, retention_seconds FROM request "
             "LEFT JOIN request_node USING (request_id) "
             "ORDER BY request_id"
         )
@@ -434,6 +435,9 @@ def load_paths(
         tags["session_type"] = _codes(requests["session_type"], SESSION_TYPES).astype(np.int64)
     if requests["turn"].null_count() == 0 and requests.height:
         tags["turn"] = requests["turn"].to_numpy().astype(np.int64)
+    for name, kind in (("priority", np.int64), ("retention_seconds", np.float64)):
+        if requests[name].null_count() < requests.height:
+            tags[name] = requests[name].fill_null(-1).to_numpy().astype(kind)
     block = block_tokens or log.facts.block_tokens or 1
     by_block = log.facts.identity == "blocks" and block > 1 and partial_tail == "drop"
     paths = make_paths(

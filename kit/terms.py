@@ -83,6 +83,8 @@ model | Model | | Model name as the log has it; caches are never shared across m
 cache_scope | Cache scope | | Workspace, region or salt that caches are never shared across.
 replica | Replica | | Which engine served the request.
 owner | Owner | | Team, application or key that the cost belongs to.
+priority | Priority | | Whom an engine with priorities evicts last: 0 to 100, the lowest goes first.
+retention_seconds | Retention | seconds | How long that priority lasts before it falls back to the usual one.
 prefix_key | Prefix key | | Identity of the cacheable prefix of a flat log.
 prefix_tokens | Prefix tokens | tokens | Length of that prefix.
 input_tokens | Input tokens | tokens | The whole prompt: uncached, read and written tokens together.
@@ -192,7 +194,7 @@ window | Window | | cold (all requests) or warm (after warm-up).
 ttl_seconds | Time to live | seconds | How long an unused entry lives; none means for ever.
 minimum_tokens | Minimum | tokens | Shortest prefix that the provider caches.
 evictions | Evictions | entries | Entries pushed out for room.
-evicted_unused_tokens | Evicted unused | tokens | Tokens pushed out without ever being read.
+evicted_unused_tokens | Left unread | tokens | Tokens that left the cache, pushed out or expired, without ever being read.
 cost | Cost | money | Bill of the input side.
 cost_per_request | Cost per request | money | Bill divided by all requests.
 m_raw | Billed tokens per hit request | tokens | All billed input tokens divided by the requests that found their \

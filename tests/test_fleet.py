@@ -8,10 +8,20 @@ import numpy as np
 import pytest
 
 from kit.prefix import Paths, flat_forest, make_paths
-from kit.replay import Setting, replay
+from kit.replay import AT, CAUSES, FIELDS, Setting, replay
 from kit.replay.fleet import replay_fleet, route, select
-from kit.replay.miniature import estimate, sample_paths
-from kit.replay.room import GIB, SHAPES, Shape, capacity_tokens
+from kit.replay.miniature import (
+    auto_rate,
+    draw,
+    lru_error,
+    sample_paths,
+    sampled_ceiling,
+    sampled_grid,
+    sampled_optimal,
+    scaled_counts,
+    touches,
+)  # fmt: skip
+from kit.replay.room import GIB, SHAPES, Shape, capacity_tokens, catalogue, token_bytes
 
 SECOND = 1_000_000
 
@@ -84,30 +94,69 @@ def test_a_sample_keeps_whole_sessions_and_names_them() -> None:
     assert small.requests / paths.requests == pytest.approx(0.5, abs=0.1)  # 4 standard errors of 400 sessions
 
 
-def test_an_estimate_prints_its_error_on_lru() -> None:
+def test_a_sample_is_scaled_up_and_says_its_error_on_lru() -> None:
     rng = np.random.default_rng(5)
-    keys = rng.zipf(1.2, 60_000) % 20_000
-    paths = flat(keys.tolist())
-    guess = estimate(paths, "lfu", 4000, 0.5)
-    exact = replay(paths, "lfu", capacity_tokens=4000).hit_token_ratio() or 0
-    sampled_lru = estimate(paths, "lru", 4000, 0.5)
-    plain_lru = replay(paths, "lru", capacity_tokens=4000).hit_token_ratio() or 0
-    assert sampled_lru.hit_token_ratio - plain_lru == pytest.approx(guess.lru_error)
-    assert abs(guess.hit_token_ratio - exact) < 0.2
-    with pytest.raises(ValueError, match="under 1,000 blocks"):
-        estimate(paths, "lfu", 4000, 0.1)
+    paths = flat((rng.zipf(1.2, 60_000) % 20_000).tolist())
+    half = draw(paths, 0.5)
+    lru, lfu = sampled_grid(half, ["lru", "lfu"], [4000], [Setting()])
+    exact = {name: replay(paths, name, capacity_tokens=4000).hit_token_ratio() or 0.0 for name in ("lru", "lfu")}
+    error = lru_error(paths, half, 4000, Setting())
+    # ratios are those of the sample, counts those of the whole log
+    assert lru.hit_token_ratio() == pytest.approx(exact["lru"] + error, abs=1e-4)
+    assert abs((lfu.hit_token_ratio() or 0.0) - exact["lfu"]) < 0.2
+    total = lfu.total()
+    assert (lfu.capacity_tokens, total["input_tokens"]) == (4000, pytest.approx(60_000, abs=50))
+    assert total["hit_tokens"] + total["write_tokens"] + total["uncached_tokens"] == total["input_tokens"]
+    assert total["hit_tokens"] + sum(total[f"missed_{cause}"] for cause in CAUSES) == total["input_tokens"]
+    limit, best = sampled_ceiling(half, Setting()), sampled_optimal(half, 4000, None, 0)
+    assert total["hit_tokens"] <= best.hit_tokens + 50 and best.hit_tokens <= limit.total()["hit_tokens"] + 50
+
+
+def test_scaled_counts_still_add_up() -> None:
+    # seven causes of one token each at 1.5: rounding each alone would give 14 of 10.5; the running sums give 10 or 11
+    counts = np.zeros(len(FIELDS), np.int64)
+    counts[[AT["input_tokens"], AT["write_tokens"]]] = 7
+    causes = [AT[name] for name in FIELDS if name.startswith("missed_")]
+    counts[causes] = 1
+    scaled = scaled_counts(counts, 1.5)
+    assert scaled[causes].min() >= 0
+    assert scaled[causes].sum() == scaled[AT["write_tokens"]] == scaled[AT["input_tokens"]]
+    rng = np.random.default_rng(1)
+    for factor in (1.0, 1.37, 9.9):
+        counts = rng.integers(0, 50, (2, 3, len(FIELDS)))
+        counts[..., AT["hit_tokens"]] = 4
+        counts[..., AT["uncached_tokens"]] = counts[..., causes].sum(axis=-1) - counts[..., AT["write_tokens"]]
+        scaled = scaled_counts(counts, factor)
+        missed = scaled[..., causes].sum(axis=-1)
+        assert (scaled[..., AT["hit_tokens"]] + missed == scaled[..., AT["input_tokens"]]).all()
+
+
+def test_auto_takes_the_whole_log_where_that_is_cheap_and_says_so() -> None:
+    paths = flat([1, 2, 3] * 50)
+    assert touches(paths) == 150
+    assert auto_rate(paths, 10) == (1.0, "the whole log: its 150 block touches are within 10,000,000")
+
+
+def test_auto_never_leaves_too_little_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    # 20,000 touches of which 5,000 may be replayed asks for a quarter; 1,000 entries in a budget of 2,000 ask for half
+    monkeypatch.setattr("kit.replay.miniature.MOST_TOUCHES", 5_000)
+    paths = flat((np.arange(20_000) % 7_000).tolist())
+    assert auto_rate(paths, 8_000)[0] == 0.25 and auto_rate(paths, 2_000)[0] == 0.5 and auto_rate(paths, 500)[0] == 1.0
 
 
 def test_bytes_per_token_by_hand() -> None:
     # 32 layers x 2 x 8 heads x 128 numbers x 2 bytes = 131,072 bytes: 8,192 tokens a GiB
-    assert SHAPES["llama-3.1-8b"].bytes_per_token() == 131_072
-    assert capacity_tokens(1, model="llama-3.1-8b") == GIB // 131_072 == 8192
-    assert capacity_tokens(2, kv_bytes_per_token=1024) == 2 * 1024 * 1024
+    assert token_bytes("llama-3.1-8b") == 131_072
+    assert capacity_tokens(1, token_bytes("llama-3.1-8b")) == GIB // 131_072 == 8192
+    assert capacity_tokens(2, 1024) == 2 * 1024 * 1024
     # latent attention: 61 layers x 576 numbers x 2 bytes
     assert SHAPES["deepseek-v3"].bytes_per_token() == 61 * 576 * 2
     assert Shape(1, 1, 1).bytes_per_token("fp8") == 2
-    with pytest.raises(ValueError, match="no key-value shape for model 'gpt-x'; give kv_bytes_per_token"):
-        capacity_tokens(1, model="gpt-x")
+    with pytest.raises(ValueError, match="no key-value shape for model 'gpt-x'; give kv_bytes_per_token, or one of"):
+        token_bytes("gpt-x")
+    with pytest.raises(ValueError, match="unknown number type 'int3' of key-value memory; known: bf16"):
+        token_bytes("llama-3.1-8b", "int3")
+    assert {row["name"]: row["tokens_per_gib_fp8"] for row in catalogue()}["llama-3.1-8b"] == 16_384
 
 
 def test_ages_at_eviction_and_depth_of_hits() -> None:
@@ -115,3 +164,21 @@ def test_ages_at_eviction_and_depth_of_hits() -> None:
     tally = replay(flat([1, 2, 3, 3]), "lru", capacity_tokens=1)
     assert tally.eviction_age_tokens[:3].tolist() == [0, 2, 0]
     assert tally.hit_depth_requests.tolist() == [0] * 10 + [1]
+
+
+def test_routes_share_their_replicas_and_their_budgets() -> None:
+    # sessions 5 and 6 take turns with their own key: sticky keeps both, turn about spreads each over both replicas
+    from kit.replay.fleet import replay_routes
+
+    paths = replace(flat([1, 1, 2, 2] * 3, [5, 5, 6, 6] * 3))
+    found = dict(replay_routes(paths, ["session", "round_robin"], 2, ["lru"], [4], [Setting()]))
+    assert found["session"].total()["hits"] == 10  # two keys, each missed once
+    assert found["round_robin"].total()["hits"] == 8  # two keys on two replicas: four misses
+
+
+def test_a_replica_keeps_only_what_it_serves() -> None:
+    paths = make_paths(np.array([-1, 0, 1, -1]), np.array([4, 5, 6, 7]), np.array([3, 2, 1]), np.array([0, 1, 2]))
+    by_number = select(paths, np.array([1, 2]))
+    by_mask = select(paths, np.array([False, True, True]))
+    assert by_number.parent.tolist() == by_mask.parent.tolist() == [-1, 0, 1]
+    assert by_number.leaf.tolist() == by_mask.leaf.tolist() == [2, 1]

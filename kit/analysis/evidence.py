@@ -68,7 +68,7 @@ def gather(made: Parts, assumption: str) -> Evidence:
         saecache=_saecache(made, assumption),
         standings=_standings(made, assumption),
         doubling=_doubling(made, assumption),
-        kv_bytes_per_token=made.parameters.kv_bytes_per_token,
+        kv_bytes_per_token=made.parameters.token_bytes,
         online=tuple(_contrast(row, lru, row["interval"], made.bills) for row in online if lru and row is not lru),
     )
 

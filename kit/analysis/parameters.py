@@ -49,8 +49,12 @@ class Parameters:
     minimum_tokens: int | None = _parameter(None, "shortest prefix that is cached; none = the provider's rule")
     loss: float = _parameter(0.0, "share of reads the provider lost (0 to 1), in the neutral setting")
     visible_after_seconds: float = _parameter(0.0, "seconds until a write can be read, in the neutral setting")
-    capacity_gib: float | None = _parameter(None, "budget in GiB instead of tokens; needs kv_bytes_per_token")
-    kv_bytes_per_token: float | None = _parameter(None, "bytes of key-value memory per token")
+    capacity_gib: float | None = _parameter(None, "budget in GiB instead of tokens; needs kv_shape or its bytes")
+    kv_shape: str | None = _parameter(None, "model shape behind the bytes per token (python -m kit shapes)")
+    kv_number: str = _parameter("bf16", "bf16 | fp16 | fp8 | int8 | fp32 numbers in the key-value memory")
+    kv_bytes_per_token: float | None = _parameter(None, "bytes of key-value memory per token; none = of kv_shape")
+    replicas: int | None = _parameter(None, "engines that share the traffic, a budget each; none = as the log says")
+    sample: float | str | None = _parameter(None, "share of the log to replay (0 to 1), auto, or none = all of it")
     model_parameters: float | None = _parameter(None, "active parameters of your own model, for prefill operations")
     prefill_tokens_per_second: float | None = _parameter(None, "tokens one of your GPUs prefills in a second")
     top_fraction: float = _parameter(0.05, "top share of keys called hot (0 to 1)")
@@ -86,6 +90,15 @@ class Parameters:
         return {name: value for name, value in self.as_dict().items() if value != default[name]}
 
     @property
+    @property
+    def token_bytes(self) -> float | None:
+        """Bytes of key-value memory per token: as given, else of the model shape; None where neither is given."""
+        if self.kv_bytes_per_token is not None or self.kv_shape is None:
+            return self.kv_bytes_per_token
+        from kit.replay.room import token_bytes
+
+        return token_bytes(self.kv_shape, self.kv_number)
+
     def policy_names(self) -> tuple[str, ...]:
         """The policies to compare, in the order given."""
         return tuple(name.strip() for name in self.policies.split(",") if name.strip())
@@ -219,7 +232,7 @@ def _is_zone(name: str) -> bool:
 LARGEST = 10**15
 POSITIVE = (
     "capacity_tokens", "block_tokens", "capacity_gib", "kv_bytes_per_token", "model_parameters",
-    "prefill_tokens_per_second", "replicates",
+    "prefill_tokens_per_second", "replicates", "replicas",
 )  # fmt: skip
 
 
@@ -263,10 +276,31 @@ def _check_ranges(p: Parameters) -> None:
         raise ParameterError(f"ttl_seconds must be above 0 (or none), got {p.ttl_seconds}")
     if p.capacity_tokens and p.block_tokens and p.capacity_tokens < p.block_tokens:
         raise ParameterError(f"capacity_tokens must be at least one block ({p.block_tokens}), got {p.capacity_tokens}")
-    if p.capacity_gib is not None and p.kv_bytes_per_token is None:
-        raise ParameterError("capacity_gib needs kv_bytes_per_token (bytes of key-value memory per token of the model)")
-    if p.capacity_gib is not None and p.capacity_tokens is not None:
-        raise ParameterError("give capacity_tokens or capacity_gib, not both")
+    _check_room(p)
+    _check_sample(p.sample)
     unknown = [name for name in p.thresholds if name not in threshold_names()] if p.thresholds else []
     if unknown:
         raise ParameterError(f"unknown threshold {unknown[0]!r}; known: {', '.join(threshold_names())}")
+
+
+def _check_room(p: Parameters) -> None:
+    """A budget in GiB needs bytes per token, given once; an unknown shape or number names the known ones."""
+    if p.kv_shape is not None and p.kv_bytes_per_token is not None:
+        raise ParameterError("give kv_shape or kv_bytes_per_token, not both")
+    try:
+        known = p.token_bytes
+    except ValueError as error:
+        raise ParameterError(str(error)) from error
+    if p.capacity_gib is not None and known is None:
+        raise ParameterError(
+            "capacity_gib needs kv_shape (a model of python -m kit shapes) or kv_bytes_per_token (bytes of key-value "
+            "memory per token)"
+        )
+    if p.capacity_gib is not None and p.capacity_tokens is not None:
+        raise ParameterError("give capacity_tokens or capacity_gib, not both")
+
+
+def _check_sample(sample: float | str | None) -> None:
+    right = sample is None or sample == AUTO or (not isinstance(sample, str) and 0 < sample <= 1)
+    if not right:
+        raise ParameterError(f"sample must be a share above 0 and at most 1, auto or none, got {sample!r}")

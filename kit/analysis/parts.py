@@ -28,6 +28,7 @@ class Parts:
     replayed: Replayed
     bills: Billing
     command: str | None
+    fleet: dict[str, Any] | None = None
 
     @property
     def policy_names(self) -> tuple[str, ...]:

@@ -1,28 +1,43 @@
-"""Every replay of an analysis: policies x budgets x settings, and what no policy can beat."""
+"""Every replay of an analysis: policies x budgets x settings, and what no policy can beat.
+
+With a sample in the scene the same functions give estimates for the whole log (`kit.replay.miniature`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kit.analysis.parameters import Parameters
 from kit.analysis.scene import Scene
-from kit.replay import Bound, Tally, ceiling, lru_curve, optimal, replay_grid
+from kit.policies import REGISTRY, Policy
+from kit.prefix import Paths
+from kit.replay import Bound, Setting, Tally, ceiling, lru_curve, miniature, optimal, replay, replay_grid
 
 Curve = tuple[NDArray[np.int64], NDArray[np.int64]]
+Cells = Callable[[int, int], None]
+SEEDS = 5
 
 
 @dataclass(frozen=True)
 class Replayed:
-    """Replays, the limitless cache per setting, the optimum per budget, LRU's curve; all empty without paths."""
+    """Replays, the limitless cache per setting, the optimum per budget, LRU's curve; all empty without paths.
+
+    `spreads` the lowest and highest hit-token ratio of each sampling policy over SEEDS seeds, at the budget under the
+    neutral setting; `errors` per budget what a sample gets wrong on LRU (empty without a sample).
+    """
 
     tallies: list[Tally] = field(default_factory=list)
     limitless: dict[str, Tally] = field(default_factory=dict)
     best: list[Bound] = field(default_factory=list)
     curve: Curve | None = None
+    spreads: dict[str, tuple[float, float]] = field(default_factory=dict)
+    errors: dict[int, float] = field(default_factory=dict)
 
     def tally(self, policy: str, capacity: int | None, assumption: str) -> Tally | None:
         """One policy's replay at a budget under an assumption, None where it was not replayed."""
@@ -30,24 +45,99 @@ class Replayed:
         return next((t for t in self.tallies if (t.policy, t.capacity_tokens, t.setting.name) == wanted), None)
 
 
-def replay_grid_of(scene: Scene, parameters: Parameters) -> list[Tally]:
-    """Every policy at every budget under every setting; nothing where the log has no prefix identity."""
-    if scene.paths is None:
-        return []
-    return replay_grid(scene.paths, list(parameters.policy_names), list(scene.capacities), list(scene.settings))
+def playable(parameters: Parameters, paths: Paths | None) -> tuple[Parameters, tuple[str, ...]]:
+    """(the parameters with the policies this log has the fields for, one sentence per policy left out).
+
+    ValueError where none is left.
+    """
+    lacking = {
+        name: tag for name in parameters.policy_names for tag in REGISTRY[name].tags if paths and tag not in paths.tags
+    }
+    kept = [name for name in parameters.policy_names if name not in lacking]
+    said = tuple(
+        f"{name} is left out: it needs {tag} of the requests, which this log does not have (name the column with "
+        f"--map {tag}=COLUMN)"
+        for name, tag in lacking.items()
+    )
+    if not kept:
+        raise ValueError("; ".join(said))
+    return replace(parameters, policies=",".join(kept)), said
+
+
+def grid(
+    scene: Scene,
+    policies: Iterable[str | Policy],
+    capacities: Sequence[int],
+    settings: Sequence[Setting],
+    cells: Cells | None = None,
+) -> list[Tally]:
+    """Every policy at every budget under every setting, from the sample where there is one."""
+    assert scene.paths is not None
+    if scene.sample is not None:
+        return miniature.sampled_grid(scene.sample, policies, capacities, settings, cells)
+    return replay_grid(scene.paths, policies, capacities, settings, cells)
+
+
+def limitless(scene: Scene, setting: Setting) -> Tally:
+    """The cache without limit under a setting."""
+    assert scene.paths is not None
+    return miniature.sampled_ceiling(scene.sample, setting) if scene.sample else ceiling(scene.paths, setting)
+
+
+def _best(scene: Scene, capacity: int) -> Bound:
+    assert scene.paths is not None
+    rules = (scene.neutral.ttl_seconds, scene.neutral.minimum_tokens)
+    if scene.sample is not None:
+        return miniature.sampled_optimal(scene.sample, capacity, *rules)
+    return optimal(scene.paths, capacity, *rules)
+
+
+def seeded(names: Iterable[str]) -> list[str]:
+    """The policies among these that draw: their result differs from seed to seed."""
+    return [name for name in names if "seed" in REGISTRY[name].parameters]
+
+
+def spread_over_seeds(scene: Scene, names: Iterable[str], cells: Cells | None = None) -> dict[str, tuple[float, float]]:
+    """Lowest and highest hit-token ratio of every policy that draws, over SEEDS seeds at the budget (neutral)."""
+    drawn = [(name, float(seed)) for name in seeded(names) for seed in range(1, SEEDS + 1)]
+    if not drawn or scene.paths is None or scene.actual is None:
+        return {}
+    paths = scene.sample.paths if scene.sample else scene.paths
+    budget = scene.sample.budget(scene.actual) if scene.sample else scene.actual
+    found: dict[str, list[float]] = {}
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        running = [(name, pool.submit(replay, paths, name, capacity_tokens=budget, setting=scene.neutral,
+                                      parameters={"seed": seed})) for name, seed in drawn]  # fmt: skip
+        for done, (name, tally) in enumerate(running, 1):
+            found.setdefault(name, []).append(tally.result().hit_token_ratio() or 0.0)
+            if cells:
+                cells(done, len(drawn))
+    return {name: (min(ratios), max(ratios)) for name, ratios in found.items()}
+
+
+def sample_errors(scene: Scene, capacities: Iterable[int]) -> dict[int, float]:
+    """Per budget the sample's hit-token ratio under LRU minus the exact one; empty without a sample."""
+    if scene.sample is None or scene.paths is None:
+        return {}
+    sample, paths = scene.sample, scene.paths
+    return {capacity: miniature.lru_error(paths, sample, capacity, scene.neutral) for capacity in capacities}
 
 
 def replay_all(scene: Scene, parameters: Parameters, progress: Callable[[str], None]) -> Replayed:
-    """The grid and its bounds (the optimum and the curve under the neutral setting)."""
+    """The grid and its bounds (the optimum and the curve under the neutral setting), told cell by cell."""
     if scene.paths is None:
         return Replayed()
+    cells: Cells | None = getattr(progress, "part", None)
     progress("replay")
-    tallies = replay_grid_of(scene, parameters)
+    names, budgets = list(parameters.policy_names), list(scene.capacities)
+    tallies = grid(scene, names, budgets, list(scene.settings), cells)
+    spreads = spread_over_seeds(scene, names, cells)
     progress("bounds")
-    rules = (scene.neutral.ttl_seconds, scene.neutral.minimum_tokens)
     return Replayed(
         tallies=tallies,
-        limitless={setting.name: ceiling(scene.paths, setting) for setting in scene.settings},
-        best=[optimal(scene.paths, capacity, *rules) for capacity in scene.capacities],
-        curve=lru_curve(scene.paths, *rules),
+        limitless={setting.name: limitless(scene, setting) for setting in scene.settings},
+        best=[_best(scene, capacity) for capacity in budgets],
+        curve=lru_curve(scene.paths, scene.neutral.ttl_seconds, scene.neutral.minimum_tokens),
+        spreads=spreads,
+        errors=sample_errors(scene, budgets),
     )

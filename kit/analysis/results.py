@@ -20,6 +20,7 @@ from kit.replay import Setting, Tally
 from kit.replay.loop import FIELDS
 
 SCHEMA = "1"
+from kit.replay.room import GIB
 CURVE_POINTS = 160
 CLASSES = ("read_tokens", "write_tokens", "write_long_tokens", "uncached_tokens")
 
@@ -58,6 +59,9 @@ def compose(made: Parts, decision: Decision) -> dict[str, Any]:
         "footer": {"command": made.command, "kit_version": kit.__version__},
     }
 
+        "hours": hours(made),
+        "cache_life": cache_life(made),
+        "fleet": made.fleet,
 
 def _engine_work(made: Parts) -> list[dict[str, Any]]:
     """Prefill work done and saved by every policy at the budget, where the log is read as an own engine."""
@@ -109,6 +113,10 @@ def _settings(made: Parts) -> dict[str, Any]:
         "minimum_tokens": scene.neutral.minimum_tokens,
         "write_class": scene.write_class,
         "provider_rule": scene.rule.id,
+        "capacity_gib": _gib(made),
+        "kv_bytes_per_token": made.parameters.token_bytes,
+        "replicas": scene.replicas,
+        "sample": _sample(made),
         "bootstrap_blocks": paths.n_blocks if paths else None,
         "block_basis": paths.block_basis if paths else None,
         "warm_basis": paths.warm_basis if paths else None,
@@ -125,6 +133,29 @@ def _setting(setting: Setting) -> dict[str, Any]:
     return {
         "name": setting.name,
         "ttl_seconds": setting.ttl_seconds,
+def _gib(made: Parts) -> float | None:
+    """The budget in GiB; None where the bytes of a token are not known."""
+    each, tokens = made.parameters.token_bytes, made.scene.actual
+    return tokens * each / GIB if tokens and each else None
+
+
+def _sample(made: Parts) -> dict[str, Any] | None:
+    """The sample behind the replayed figures with its error on LRU at every budget; None for the whole log."""
+    sample, paths = made.scene.sample, made.scene.paths
+    if sample is None or paths is None:
+        return None
+    errors = made.replayed.errors
+    return {
+        "rate": sample.rate,
+        "what": sample.what,
+        "reason": sample.reason,
+        "requests": sample.paths.requests,
+        "requests_of_log": paths.requests,
+        "scaled_by": sample.factor,
+        "lru_errors": [{"capacity_tokens": size, "hit_token_ratio": error} for size, error in errors.items()],
+    }
+
+
         "loss": setting.loss,
         "visible_after_seconds": setting.visible_after_seconds,
         "minimum_tokens": setting.minimum_tokens,

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kit import billing, intervals
 from kit.prices import Rates
 from kit.replay import Tally
+
+if TYPE_CHECKING:
+    from kit.analysis.replayed import Replayed
+    from kit.analysis.scene import Scene
 
 WINDOWS = ("cold", "warm")
 CAUSES = ("cold", "evicted", "expired", "lost", "below_minimum", "in_flight", "oversize")
@@ -36,15 +40,45 @@ class Billing:
         return billing.bill(tally, self.rates, self.tier_mode, self.write_class, window)
 
 
-def replay_rows(tallies: Sequence[Tally], labels: dict[int, str], bills: Billing) -> list[dict[str, Any]]:
+@dataclass(frozen=True)
+class Beside:
+    """What stands beside the rows of a replay: lowest and highest hit-token ratio over seeds by policy (`spreads`, at
+    `actual` tokens under the neutral setting), the share of the log that was replayed, its error on LRU by budget."""
+
+    spreads: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    actual: int | None = None
+    sample_rate: float | None = None
+    errors: Mapping[int, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, scene: Scene, replayed: Replayed) -> Beside:
+        """What stands beside the rows of these replays."""
+        return cls(replayed.spreads, scene.actual, scene.sample.rate if scene.sample else None, replayed.errors)
+
+    def columns(self, tally: Tally, window: str) -> dict[str, Any]:
+        """`seed_spread`, `sample_rate` and `sample_lru_error` of one row."""
+        own = (tally.capacity_tokens, tally.setting.name, window) == (self.actual, "neutral", "cold")
+        spread = self.spreads.get(tally.policy) if own else None
+        return {
+            "seed_spread": {"low": spread[0], "high": spread[1]} if spread else None,
+            "sample_rate": self.sample_rate,
+            "sample_lru_error": self.errors.get(tally.capacity_tokens),
+        }
+
+
+def replay_rows(
+    tallies: Sequence[Tally], labels: dict[int, str], bills: Billing, beside: Beside | None = None
+) -> list[dict[str, Any]]:
     """One row per replay and window, in the order of the tallies; intervals are against LRU of the same cell."""
     rows: list[dict[str, Any]] = []
+    beside = beside or Beside()
     for window in WINDOWS:
         for cell in _cells(tallies):
             priced = [(tally, bills.bill(tally, window)) for tally in cell]
             differences = differences_from(priced, bills, window)
             rows += [
-                _row(tally, bill, window, labels[tally.capacity_tokens]) | {"interval": difference}
+                _row(tally, bill, window, labels[tally.capacity_tokens])
+                | {"interval": difference, **beside.columns(tally, window)}
                 for (tally, bill), difference in zip(priced, differences, strict=True)
             ]
     return rows

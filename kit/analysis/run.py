@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +13,17 @@ import duckdb
 from kit import billing, decide, prices
 from kit.analysis import results as composed
 from kit.analysis.evidence import gather
+from kit.analysis.fleets import compare_routes
 from kit.analysis.measures import measure
+from kit.analysis.only_replay import rows_of
 from kit.analysis.parameters import Parameters
-from kit.analysis.replayed import replay_all, replay_grid_of
-from kit.analysis.rows import replay_rows
+from kit.analysis.replayed import playable, replay_all
+from kit.analysis.rows import Beside, replay_rows
 from kit.analysis.scene import set_the_scene
 from kit.analysis.store import LOG_DB, RESULTS_JSON, Analysis, analysis_key, clean, tables_of, to_json, write_tables
 from kit.analysis.typed import with_typed
 from kit.analysis.whatif import what_if
-from kit.log import Log, LogError, connect, load, open_log
+from kit.log import Log, connect, load, open_log
 from kit.log.sources import resolve
 from kit.policies import named
 
@@ -103,16 +106,19 @@ def open_finished(folder: Path, results: dict[str, Any]) -> Analysis:
 
 def run_steps(log: Log, parameters: Parameters, command: str | None, progress: Step = quiet) -> dict[str, Any]:
     """The results of a loaded log as plain values (the content of results.json)."""
-    scene = set_the_scene(log, parameters, progress=progress)
+    asked, scene = parameters, set_the_scene(log, parameters, progress=progress)
+    parameters, left_out = playable(asked, scene.paths)
+    scene = replace(scene, assumptions=(*scene.assumptions, *left_out))
     replayed = replay_all(scene, parameters, progress)
     measures = measure(log, scene, parameters, progress)
     scene, replayed = with_typed(scene, measures, parameters, replayed, progress)
     progress("bills and intervals")
     bills = scene.billing(parameters)
-    rows = replay_rows(replayed.tallies, scene.capacities, bills)
-    progress("decision")
+    rows = replay_rows(replayed.tallies, scene.capacities, bills, Beside.of(scene, replayed))
     made = composed.Parts(log, parameters, scene, measures, rows, replayed, bills, command)
     evidence = {name: gather(made, name) for name in ("neutral", "pessimistic")}
+    made = replace(made, fleet=compare_routes(made, progress))
+    progress("decision")
     decision = decide.decide(
         evidence["neutral"],
         thresholds=dict(parameters.thresholds),
@@ -120,7 +126,7 @@ def run_steps(log: Log, parameters: Parameters, command: str | None, progress: S
         counters_trustworthy=parameters.counters_trustworthy,
         pessimistic=evidence["pessimistic"],
     )
-    results = composed.compose(made, decision)
+    results = composed.compose(made, decision) | {"parameters": asked.as_dict()}
     if parameters.what_if:
         progress("what would change the answer")
         results["decision"]["sensitivity"] = what_if(made, decision)
@@ -128,18 +134,16 @@ def run_steps(log: Log, parameters: Parameters, command: str | None, progress: S
 
 
 def only_replay(
-    sources: Sequence[str] | str, parameters: Parameters, capacities: list[int] | None, progress: Step = quiet
+    sources: Sequence[str] | str,
+    parameters: Parameters,
+    capacities: list[int] | None,
+    progress: Step = quiet,
+    routes: list[str] | None = None,
 ) -> list[dict[str, Any]]:
-    """Rows of `replay[]` without the rest of the analysis; the log is read into memory."""
+    """Rows of `replay[]` without the rest of the analysis; the log is read into memory. See `only_replay.rows_of`."""
     progress("reading the log")
     log = read_log(sources, parameters, None)
     try:
-        scene = set_the_scene(log, parameters, capacities, progress)
-        if scene.paths is None:
-            raise LogError(
-                "this log has no prefix identity (no prefix keys, blocks or chains), so nothing can be replayed"
-            )
-        progress("replay")
-        return clean(replay_rows(replay_grid_of(scene, parameters), scene.capacities, scene.billing(parameters)))
+        return clean(rows_of(log, parameters, capacities, routes, progress))
     finally:
         log.con.close()

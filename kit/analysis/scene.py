@@ -17,7 +17,8 @@ from kit.log import Log
 from kit.prefix import HOUR_US, Paths, load_paths
 from kit.prices import Rates
 from kit.providers import Rule
-from kit.replay import Setting, default_capacity, pessimistic, room
+from kit.replay import Setting, default_capacity, miniature, pessimistic, room
+from kit.replay.miniature import Sample
 
 HALF, ACTUAL, DOUBLE = "half", "actual", "double"
 
@@ -36,6 +37,8 @@ class Scene:
     write_class: str
     assumptions: tuple[str, ...]
     ttl_observed: tuple[dict[str, Any], ...] = ()
+    sample: Sample | None = None
+    replicas: int | None = None
 
     @property
     def neutral(self) -> Setting:
@@ -76,6 +79,8 @@ def set_the_scene(
     observed = providers.observed_setting(log, neutral, write_class, edges) if edges and mode == "mirror" else None
     progress("budget")
     budgets, origin = _capacities(parameters, paths, neutral, capacities)
+    sample, sampling = _sample(parameters, paths, budgets)
+    replicas, fleet = _fleet(log)
     return Scene(
         tier_mode=mode,
         rule=facts["rule"],
@@ -86,7 +91,9 @@ def set_the_scene(
         capacity_origin=origin,
         write_class=write_class,
         ttl_observed=tuple(edges),
-        assumptions=(*said, *facts["reasons"], *_stated(log, paths, mode, origin)),
+        assumptions=(*said, *facts["reasons"], *_stated(paths, mode, origin, fleet), *sampling),
+        sample=sample,
+        replicas=replicas,
     )
 
 
@@ -119,27 +126,68 @@ def _capacities(
         return {tokens: str(tokens) for tokens in given}, "given"
     if parameters.capacity_tokens is not None:
         actual, origin = parameters.capacity_tokens, "given by the user"
-    elif parameters.capacity_gib is not None and parameters.kv_bytes_per_token is not None:
-        actual = room.capacity_tokens(parameters.capacity_gib, parameters.kv_bytes_per_token)
-        origin = f"{parameters.capacity_gib:g} GiB at {parameters.kv_bytes_per_token:g} bytes per token"
+    elif parameters.capacity_gib is not None and parameters.token_bytes is not None:
+        actual = room.capacity_tokens(parameters.capacity_gib, parameters.token_bytes)
+        origin = _gib_words(parameters)
     else:
         actual, origin = default_capacity(paths, setting.ttl_seconds, setting.minimum_tokens)
     actual = max(actual, 2)
     return {actual // 2: HALF, actual: ACTUAL, actual * 2: DOUBLE}, origin
 
 
-def _stated(log: Log, paths: Paths | None, mode: str, origin: str) -> list[str]:
+def _gib_words(parameters: Parameters) -> str:
+    """A budget in GiB in words, with what a token takes and why."""
+    each = f"{parameters.token_bytes:,.10g} bytes of key-value memory per token"
+    shape = f" ({parameters.kv_shape}, {parameters.kv_number})" if parameters.kv_shape else ""
+    return f"given by the user: {parameters.capacity_gib:g} GiB at {each}{shape}"
+
+
+def _fleet(log: Log) -> tuple[int | None, str]:
+    """(engines named in the log's replica column, what is assumed); None where it does not name one for every
+    request."""
+    named, told, requests = log.con.sql(
+        "select count(distinct replica)::BIGINT, count(replica)::BIGINT, count(*)::BIGINT from request"
+    ).fetchall()[0]
+    if not named:
+        return None, "a replica column is absent, so one cache for the whole log is assumed"
+    if told < requests:
+        return None, f"the replica of {requests - told:,} requests is not told, so one cache for the log is assumed"
+    if named == 1:
+        return 1, "the log names one replica, so one cache for the whole log"
+    return named, (
+        f"the log names {named:,} replicas; policies are compared on one cache for the whole log, and the fleet is "
+        "replayed beside it with a budget for each replica"
+    )
+
+
+def _sample(
+    parameters: Parameters, paths: Paths | None, capacities: dict[int, str]
+) -> tuple[Sample | None, tuple[str, ...]]:
+    """(the sample to replay, None for the whole log; what is said about it)."""
+    if parameters.sample is None or paths is None:
+        return None, ()
+    if parameters.sample != AUTO:
+        rate, reason = float(parameters.sample), "given by the user"
+    else:
+        rate, reason = miniature.auto_rate(paths, min(capacities))
+    if rate >= 1:
+        return None, (f"sample {parameters.sample}: {reason if parameters.sample == AUTO else 'the whole log'}",)
+    return miniature.draw(paths, rate, parameters.seed, reason), (
+        f"replayed figures are estimates from {rate * 100:g} % of {'sessions' if 'session' in paths.tags else 'roots'} "
+        f"at the same share of the budget, scaled up by input tokens ({reason}); only LRU at every budget is exact",
+    )
+
+
+def _stated(paths: Paths | None, mode: str, origin: str, fleet: str) -> list[str]:
     """What every report says about how it counted."""
     if paths is None:
         return [f"tier mode {mode}", f"budget: {origin}"]
-    said = [
+    return [
         f"tier mode {mode}",
         f"budget: {origin}",
         f"prefixes are counted in whole blocks of {paths.block_tokens} tokens"
         if paths.block_tokens > 1
         else "prefixes are counted to the token",
         f"intervals over {paths.block_basis}; the warm window is {paths.warm_basis}",
-        "a replica column is absent, so one cache for the whole log is assumed",
+        fleet,
     ]
-    replicas = log.con.sql("select count(distinct replica)::BIGINT from request").fetchall()[0][0]
-    return said[:-1] if replicas else said

@@ -94,6 +94,15 @@ TABLES: dict[str, tuple[str, str]] = {
         "ttl_verdict.groups",
         "dimension group requests choice cheapest next_best saving_value saving_low saving_high",
     ),
+    "fleet_route": (
+        "fleet.rows",
+        "routing title requests hits hit_tokens hit_token_ratio busiest_request_share cost",
+    ),
+    "cache_life": (
+        "cache_life",
+        "policy evicted_tokens written_tokens evicted_unused_tokens evicted_unused_share resident_tokens_mean",
+    ),
+    "hour": ("hours", "hour requests input_tokens hit_tokens_lru hit_token_ratio_lru"),
     "day": ("days", "day requests input_tokens hit_tokens_lru hit_token_ratio_lru"),
     "bill_line": ("bill", "policy token_class tokens cost"),
 }

@@ -12,11 +12,10 @@ from dataclasses import replace
 from kit.analysis.evidence import TYPED, turn_evidence
 from kit.analysis.measures import Measures
 from kit.analysis.parameters import Parameters
-from kit.analysis.replayed import Replayed
+from kit.analysis.replayed import Replayed, grid
 from kit.analysis.scene import Scene
 from kit.decide import RULES, THRESHOLDS, Evidence
 from kit.decide.read import policy_title, read_rule
-from kit.replay import replay_grid
 
 TYPED_RULE = next(rule for rule in RULES if rule.policy == TYPED)
 FROM_REPLAY = ("saecache", "saecache_gain")
@@ -45,6 +44,6 @@ def with_typed(
     if why is None or scene.paths is None:
         return scene, replayed
     progress(f"replay of {policy_title(TYPED)}")
-    tallies = replay_grid(scene.paths, [TYPED], [scene.actual or 0], list(scene.settings))
+    tallies = grid(scene, [TYPED], [scene.actual or 0], list(scene.settings))
     told = replace(scene, assumptions=(*scene.assumptions, why))
     return told, replace(replayed, tallies=[*replayed.tallies, *tallies])

@@ -15,12 +15,13 @@ from typing import Any
 from kit import numbers, reuse
 from kit.analysis.evidence import gather
 from kit.analysis.parts import Parts
+from kit.analysis.replayed import grid, limitless
 from kit.analysis.rows import replay_rows
 from kit.analysis.scene import ACTUAL, DOUBLE, HALF, Scene
 from kit.decide import Decision, Evidence, Sensitivity, Variation, decide
 from kit.prefix import load_paths
 from kit.prices import Rates
-from kit.replay import Tally, ceiling, replay_grid
+from kit.replay import Tally, miniature
 
 NEUTRAL = "neutral"
 BUDGETS = (0.5, 0.7, 1.4, 2.0)
@@ -58,7 +59,7 @@ def _decide(evidence: Evidence, made: Parts) -> Decision:
 
 def _can_replay(made: Parts) -> bool:
     """Whether the log has paths short enough in sum (block touches) to be replayed some sixty times more."""
-    paths = made.scene.paths
+    paths = made.scene.sample.paths if made.scene.sample else made.scene.paths
     if paths is None or not made.replayed.tallies:
         return False
     used = paths.leaf[paths.leaf >= 0]
@@ -111,7 +112,9 @@ def _replayed(made: Parts) -> Iterator[tuple[Variation, Evidence]]:
         paths = load_paths(made.log, block_tokens=block, partial_tail=made.parameters.partial_tail, rate=rate)
         words = f"with blocks of {numbers.count(block)} tokens"
         if actual >= block:
-            yield Variation("block size", words, float(LARGER_BLOCKS)), _again(made, replace(scene, paths=paths))
+            sample = miniature.draw(paths, scene.sample.rate, made.parameters.seed) if scene.sample else None
+            larger = replace(scene, paths=paths, sample=sample)
+            yield Variation("block size", words, float(LARGER_BLOCKS)), _again(made, larger)
 
 
 def _closer(made: Parts, found: Sensitivity) -> list[tuple[Variation, Decision]]:
@@ -179,15 +182,14 @@ def _again(made: Parts, scene: Scene) -> Evidence:
     """Evidence of the same log in another scene, replayed under its neutral setting only."""
     assert scene.paths is not None
     names = list(made.parameters.policy_names)
-    tallies = replay_grid(scene.paths, names, [scene.actual or 0], [scene.neutral])
+    tallies = grid(scene, names, [scene.actual or 0], [scene.neutral])
     others = [capacity for capacity in scene.capacities if capacity not in (scene.actual,)]
     if "length" in names:
         others = [capacity for capacity in others if capacity >= scene.paths.block_tokens]
-        tallies += replay_grid(scene.paths, names, others, [scene.neutral])
+        tallies += grid(scene, names, others, [scene.neutral])
     else:
-        tallies += replay_grid(scene.paths, ["lru"], others[-1:], [scene.neutral])
-    limitless = {NEUTRAL: ceiling(scene.paths, scene.neutral)}
-    return gather(_with(replace(made, scene=scene), tallies, limitless), NEUTRAL)
+        tallies += grid(scene, ["lru"], others[-1:], [scene.neutral])
+    return gather(_with(replace(made, scene=scene), tallies, {NEUTRAL: limitless(scene, scene.neutral)}), NEUTRAL)
 
 
 def _with(made: Parts, tallies: list[Tally], limitless: Mapping[str, Tally]) -> Parts:

@@ -23,6 +23,8 @@ NAMES: dict[str, tuple[str, tuple[str, ...]]] = {
     "cache_scope": ("text", ("cache_scope",)),
     "replica": ("text", ("replica",)),
     "owner": ("text", ("owner",)),
+    "priority": ("text", ("priority",)),
+    "retention_seconds": ("text", ("retention_seconds",)),
     "prefix_key": ("text", ("prefix_key",)),
     "prefix_tokens": ("count", ("prefix_tokens",)),
     "input_tokens": ("count", ("input_tokens", "prompt_tokens", "tokens")),
@@ -80,6 +82,8 @@ FORMAT = Format(
         "cache_scope": "cache_scope",
         "replica": "replica",
         "owner": "owner",
+        "priority": "CASE WHEN count_of(priority) <= 100 THEN count_of(priority) END",
+        "retention_seconds": "CASE WHEN decimal_of(retention_seconds) >= 0 THEN decimal_of(retention_seconds) END",
         "prefix_key": "prefix_key",
         "prefix_tokens": "prefix_tokens",
         "input_tokens": "coalesce(input_tokens, CASE WHEN uncached_tokens IS NOT NULL THEN " + SPLIT + " END, "

@@ -58,6 +58,9 @@ class LogFacts:
     derived: tuple[str, ...]
 
 
+HINTS = ("priority", "retention_seconds")
+"""Columns that only policies made for them read; a log without them misses nothing."""
+
 CANNOT: tuple[tuple[str, str], ...] = (
     ("identity", "which prefixes repeat (concentration, rotation, value rank, replay): no prefix_key, path_keys or "
      "parent_request_id"),
@@ -181,7 +184,7 @@ def measure(con: Con, given: Mapping[str, Any], extra_warnings: Sequence[str], s
         naive_timestamps=count(con, "SELECT count(*) FROM ordered WHERE naive"),
         resumed_lookups=rejected.get(RESUMED, 0),
         damaged=refused - set_aside,
-        missing=tuple(name for name, rows in filled.items() if not rows),
+        missing=tuple(name for name, rows in filled.items() if not rows and name not in HINTS),
         cannot_tell=tuple(_cannot_tell(con, identity, clock, filled, SURROGATE in given["derived"])),
         warnings=tuple(warnings),
         derived=tuple(given["derived"]),

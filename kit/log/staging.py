@@ -33,6 +33,8 @@ COLUMNS: dict[str, str] = {
     "cache_scope": "VARCHAR",
     "replica": "VARCHAR",
     "owner": "VARCHAR",
+    "priority": "BIGINT",
+    "retention_seconds": "DOUBLE",
     "prefix_key": "VARCHAR",
     "prefix_tokens": "BIGINT",
     "input_tokens": "BIGINT",

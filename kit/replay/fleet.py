@@ -6,6 +6,9 @@ pays for the same prefix. The difference is what cache-aware routing wins.
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +21,7 @@ from kit.prefix import Paths, first_seen_rank, path_sums, root_of, scatter
 from kit.replay import Setting, Tally, replay
 
 ROUTES = ("logged", "session", "root", "round_robin", "random")
+SUMMED = ("by_block", "by_hour", "resident_token_seconds", "eviction_age_tokens", "hit_depth_requests")
 
 
 def _spread(codes: NDArray[np.int64], replicas: int, seed: int) -> NDArray[np.int32]:
@@ -53,28 +57,42 @@ def route(paths: Paths, replicas: int, by: str = "session", seed: int = 1) -> ND
 
 
 @njit(cache=True, nogil=True)
-def mark_ancestors(parent: Any, used: Any) -> None:
-    """Mark every ancestor of a marked node, in place (parents come before children)."""
-    for node in range(parent.size - 1, -1, -1):
-        if used[node] and parent[node] >= 0:
-            used[parent[node]] = True
+def _used_nodes(parent: Any, leaf: Any) -> Any:
+    """Every node on a path to one of these leaves, once, in no order."""
+    seen = np.zeros(parent.size, np.bool_)
+    found = np.empty(parent.size, np.int32)
+    count = 0
+    for end in leaf:
+        node = end
+        while node >= 0 and not seen[node]:
+            seen[node] = True
+            found[count] = node
+            count += 1
+            node = parent[node]
+    return found[:count].copy()
 
 
-def select(paths: Paths, keep: NDArray[np.bool_]) -> Paths:
-    """The kept requests, with only the nodes they touch; blocks, hours and the warm window as in the whole log."""
-    used = np.zeros(paths.parent.size, np.bool_)
-    used[paths.leaf[keep & (paths.leaf >= 0)]] = True
-    mark_ancestors(paths.parent, used)
-    new_id = np.cumsum(used) - 1
-    parent = np.where(paths.parent[used] >= 0, new_id[np.maximum(paths.parent[used], 0)], -1).astype(np.int32)
-    leaf = np.where(paths.leaf[keep] >= 0, new_id[np.maximum(paths.leaf[keep], 0)], -1).astype(np.int32)
+def select(paths: Paths, keep: NDArray[Any]) -> Paths:
+    """The kept requests (a mask, or their rising numbers) with only the nodes they touch; blocks, hours and the warm
+    window stay those of the whole log."""
+    ends = paths.leaf[keep]
+    nodes = np.sort(_used_nodes(paths.parent, ends))
+    above = paths.parent[nodes]
+    parent = np.where(above >= 0, np.searchsorted(nodes, above), -1).astype(np.int32)
+    leaf = np.where(ends >= 0, np.searchsorted(nodes, ends), -1).astype(np.int32)
     columns = ("ts_us", "input_tokens", "block", "rate", "hour", "warm")
     per_request = {name: getattr(paths, name)[keep] for name in columns}
-    per_node = {name: getattr(paths, name)[used] for name in ("depth", "tokens", "room_tokens", "unit_tokens")}
-    kinds = paths.node_type[used] if paths.node_type.size else paths.node_type
+    per_node = {name: getattr(paths, name)[nodes] for name in ("depth", "tokens", "room_tokens", "unit_tokens")}
+    kinds = paths.node_type[nodes] if paths.node_type.size else paths.node_type
     tags = {name: np.asarray(tag)[keep] for name, tag in paths.tags.items()}
     return replace(paths, parent=parent, leaf=leaf, path_tokens=path_sums(parent, per_node["tokens"]), tags=tags,
                    node_type=kinds, **per_request, **per_node)  # fmt: skip
+
+
+def members(assignment: NDArray[np.int32]) -> list[NDArray[np.int64]]:
+    """The requests of each replica, rising, for the replicas that serve any."""
+    order = np.argsort(assignment, kind="stable")
+    return list(np.split(order, np.flatnonzero(np.diff(assignment[order])) + 1)) if order.size else []
 
 
 def replay_fleet(
@@ -87,16 +105,39 @@ def replay_fleet(
 ) -> Tally:
     """The log over several replicas with `capacity_tokens` each, added up into one Tally.
 
-    `assignment` is the replica of each request (`route`). Loss draws are per replica, keyed as in one tier.
+    `assignment` is the replica of each request (`route`). Replicas run in parallel threads. Loss draws are per replica,
+    keyed as in one tier. ValueError where the log has no request.
     """
-    parts = [
-        replay(select(paths, assignment == replica), policy, capacity_tokens=capacity_tokens, setting=setting)
-        for replica in np.unique(assignment)
-    ]
-    return replace(
-        parts[0], by_block=sum((p.by_block for p in parts[1:]), parts[0].by_block),
-        by_hour=sum((p.by_hour for p in parts[1:]), parts[0].by_hour),
-        resident_token_seconds=sum(p.resident_token_seconds for p in parts),
-        eviction_age_tokens=sum((p.eviction_age_tokens for p in parts[1:]), parts[0].eviction_age_tokens),
-        hit_depth_requests=sum((p.hit_depth_requests for p in parts[1:]), parts[0].hit_depth_requests),
-    )  # fmt: skip
+    def one(requests: NDArray[np.int64]) -> Tally:
+        return replay(select(paths, requests), policy, capacity_tokens=capacity_tokens, setting=setting)
+
+    if not assignment.size:
+        raise ValueError("the log has no request to route")
+    pool = ThreadPoolExecutor(os.cpu_count() or 1)
+    try:
+        parts = list(pool.map(one, members(assignment)))
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+    return replace(parts[0], **{name: sum(getattr(part, name) for part in parts) for name in SUMMED})
+
+
+def replay_routes(
+    paths: Paths,
+    routes: Sequence[str],
+    replicas: int,
+    policies: Sequence[str],
+    capacities: Sequence[int],
+    settings: Sequence[Setting],
+    progress: Callable[[int, int], None] | None = None,
+) -> list[tuple[str, Tally]]:
+    """(route, tally) of every setting x capacity x policy x route; `capacities` are what each replica may hold."""
+    assigned = {name: route(paths, replicas, name, settings[0].seed if settings else 1) for name in routes}
+    cells = [(setting, capacity, policy, name) for setting in settings for capacity in capacities
+             for policy in policies for name in routes]  # fmt: skip
+    found = []
+    for done, (setting, capacity, policy, name) in enumerate(cells, 1):
+        tally = replay_fleet(paths, assigned[name], policy, capacity_tokens=capacity, setting=setting)
+        found.append((name, tally))
+        if progress:
+            progress(done, len(cells))
+    return found

@@ -1,34 +1,29 @@
 """Miniature simulation: a seeded share of the log against the same share of the budget, for logs too large to replay.
 
 Source: Waldspurger et al., Cache Modeling and Optimization using Miniature Simulations (ATC 2017). Whole sessions (or,
-without sessions, whole roots) are kept, never single blocks, so that paths stay whole. LRU's exact curve over the full
-log is cheap, so the error of the sample is measured on LRU and printed beside every estimate.
+without sessions, whole roots) are kept, never single blocks, so that paths stay whole. Counts are scaled up by input
+tokens. LRU over the whole log is cheap, so the error of the sample is measured on LRU and printed beside every
+estimate. Prefixes that all sessions share do not shrink with the sample: expect too few hits where they fill the tier.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from kit.policies import Policy
-from kit.prefix import Paths, first_seen_rank, root_of
-from kit.replay import Setting, lru_curve, replay
+from kit.prefix import Ints, Paths, first_seen_rank, path_sums, root_of
+from kit.replay import AT, CAUSES, Setting, Tally, ceiling, replay, replay_grid
+from kit.replay.bounds import Bound, optimal
 from kit.replay.fleet import select
 
-LEAST_UNITS = 1000
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A policy's hit-token ratio from a sample; `lru_error` is the sample's own error on LRU at the same budget."""
-
-    policy: str
-    capacity_tokens: int
-    rate: float
-    requests: int
-    hit_token_ratio: float
-    lru_error: float
+LEAST_ENTRIES = 1000
+MOST_TOUCHES = 10_000_000
+CLASSES = tuple(AT[name] for name in ("hit_tokens", "write_tokens", "uncached_tokens"))
+MISSES = tuple(AT[name] for name in ("hit_tokens", *(f"missed_{cause}" for cause in CAUSES)))
 
 
 def sample_paths(paths: Paths, rate: float, seed: int = 1) -> tuple[Paths, str]:
@@ -48,17 +43,102 @@ def sample_paths(paths: Paths, rate: float, seed: int = 1) -> tuple[Paths, str]:
     return select(paths, kept[rank]), what
 
 
-def estimate(paths: Paths, policy: str | Policy, capacity_tokens: int, rate: float, setting: Setting | None = None,
-             seed: int = 1) -> Estimate:  # fmt: skip
-    """Replay a sample at the same share of the budget. ValueError where the sample's budget is under 1,000 blocks."""
-    setting = setting or Setting()
-    small, _ = sample_paths(paths, rate, seed)
-    budget = int(capacity_tokens * rate)
-    if budget < LEAST_UNITS * paths.block_tokens:
-        raise ValueError(f"a sample of {rate:g} leaves {budget:,} tokens of budget, under {LEAST_UNITS:,} blocks of "
-                         f"{paths.block_tokens}; raise the rate")  # fmt: skip
-    tally = replay(small, policy, capacity_tokens=budget, setting=setting)
-    lru = replay(small, "lru", capacity_tokens=budget, setting=setting).hit_token_ratio() or 0.0
-    capacity, hits = lru_curve(paths, setting.ttl_seconds, setting.minimum_tokens)
-    exact = float(hits[np.searchsorted(capacity, capacity_tokens, side="right") - 1]) / float(paths.input_tokens.sum())
-    return Estimate(tally.policy, capacity_tokens, rate, small.requests, tally.hit_token_ratio() or 0.0, lru - exact)
+def touches(paths: Paths) -> int:
+    """Blocks (or whole entries) that all requests pass through together: what a replay costs."""
+    used = paths.leaf[paths.leaf >= 0]
+    return int(path_sums(paths.parent, -(-paths.room_tokens // paths.unit_tokens))[used].sum()) if used.size else 0
+
+
+def least_rate(paths: Paths, capacity_tokens: int) -> float:
+    """The smallest share at which a budget still holds 1,000 entries and the longest prefix; may be above 1."""
+    entry = float(paths.unit_tokens.mean()) if paths.unit_tokens.size else 1.0
+    return max(LEAST_ENTRIES * entry, paths.longest_prefix_tokens) / max(capacity_tokens, 1)
+
+
+def auto_rate(paths: Paths, capacity_tokens: int) -> tuple[float, str]:
+    """(share to keep, why): as much as 10 million block touches, but never so little that `capacity_tokens` (the
+    smallest budget to be replayed) holds under 1,000 entries or cannot hold the longest prefix."""
+    work, least = touches(paths), least_rate(paths, capacity_tokens)
+    if work <= MOST_TOUCHES:
+        return 1.0, f"the whole log: its {work:,} block touches are within {MOST_TOUCHES:,}"
+    rate = math.ceil(max(MOST_TOUCHES / work, least) * 100) / 100
+    if rate >= 1:
+        return 1.0, f"the whole log: less leaves under {LEAST_ENTRIES:,} entries, or no room for the longest prefix"
+    return rate, f"{work:,} block touches, of which about {MOST_TOUCHES:,} are replayed"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A drawn sample: the share asked for, whole `sessions` or `roots`, why that share, its paths, and by how much its
+    counts are scaled up (input tokens of the whole log over those of the sample)."""
+
+    rate: float
+    what: str
+    reason: str
+    paths: Paths
+    factor: float
+
+    def budget(self, capacity_tokens: int) -> int:
+        """The sample's share of a budget, at least one block."""
+        return max(round(capacity_tokens * self.rate), self.paths.block_tokens)
+
+
+def draw(paths: Paths, rate: float, seed: int = 1, reason: str = "given by the user") -> Sample:
+    """A sample of a log. ValueError where the share is so small that nothing was drawn."""
+    small, what = sample_paths(paths, rate, seed)
+    kept = int(small.input_tokens.sum())
+    if not kept:
+        raise ValueError(f"a sample of {rate:g} holds no input tokens of this log; raise the share")
+    return Sample(rate, what, reason, small, int(paths.input_tokens.sum()) / kept)
+
+
+def scaled_counts(counts: Ints, factor: float) -> Ints:
+    """Counts [..., FIELDS] times a factor, in whole numbers that still add up (classes and causes to input tokens)."""
+    scaled = np.rint(counts * factor).astype(np.int64)
+    for group in (CLASSES, MISSES):
+        ends = np.rint(np.cumsum(counts[..., group], axis=-1) * factor).astype(np.int64)
+        scaled[..., group] = np.diff(ends, axis=-1, prepend=0)
+    scaled[..., AT["input_tokens"]] = scaled[..., CLASSES].sum(axis=-1)
+    return scaled
+
+
+def scaled(tally: Tally, capacity_tokens: int, factor: float) -> Tally:
+    """A sample's tally as an estimate for the whole log at the whole budget."""
+    return replace(
+        tally, capacity_tokens=capacity_tokens, by_block=scaled_counts(tally.by_block, factor),
+        by_hour=scaled_counts(tally.by_hour, factor), resident_token_seconds=tally.resident_token_seconds * factor,
+        eviction_age_tokens=np.rint(tally.eviction_age_tokens * factor).astype(np.int64),
+        hit_depth_requests=np.rint(tally.hit_depth_requests * factor).astype(np.int64),
+    )  # fmt: skip
+
+
+def sampled_grid(
+    sample: Sample, policies: Iterable[str | Policy], capacities: Iterable[int], settings: Iterable[Setting],
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Tally]:  # fmt: skip
+    """`kit.replay.replay_grid` by miniature: estimates for the whole log at the whole budgets, in the same order."""
+    policies, whole = list(policies), list(capacities)
+    small = [sample.budget(capacity) for capacity in whole]
+    tallies = replay_grid(sample.paths, policies, small, settings, progress)
+    every = [capacity for capacity in whole for _ in policies]
+    return [scaled(tally, every[at % len(every)], sample.factor) for at, tally in enumerate(tallies)]
+
+
+def sampled_ceiling(sample: Sample, setting: Setting) -> Tally:
+    """`kit.replay.ceiling` estimated from a sample."""
+    tally = ceiling(sample.paths, setting)
+    return scaled(tally, tally.capacity_tokens, sample.factor)
+
+
+def sampled_optimal(sample: Sample, capacity_tokens: int, ttl_seconds: float | None, minimum_tokens: int) -> Bound:
+    """`kit.replay.bounds.optimal` estimated from a sample."""
+    bound = optimal(sample.paths, sample.budget(capacity_tokens), ttl_seconds, minimum_tokens)
+    return replace(bound, capacity_tokens=capacity_tokens, hit_tokens=round(bound.hit_tokens * sample.factor),
+                   warm_hit_tokens=round(bound.warm_hit_tokens * sample.factor))  # fmt: skip
+
+
+def lru_error(paths: Paths, sample: Sample, capacity_tokens: int, setting: Setting) -> float:
+    """The sample's hit-token ratio under LRU minus that of the whole log: the error of the sample at a budget."""
+    exact = replay(paths, "lru", capacity_tokens=capacity_tokens, setting=setting).hit_token_ratio() or 0.0
+    small = replay(sample.paths, "lru", capacity_tokens=sample.budget(capacity_tokens), setting=setting)
+    return (small.hit_token_ratio() or 0.0) - exact

@@ -8,6 +8,7 @@ configurations (`num_hidden_layers`, `num_key_value_heads`, `head_dim`, `kv_lora
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 GIB = 1 << 30
 NUMBER_BYTES = {"bf16": 2, "fp16": 2, "fp8": 1, "int8": 1, "fp32": 4}
@@ -23,12 +24,12 @@ class Shape:
     head_size: int = 0
     latent: int = 0
 
-    def bytes_per_token(self, dtype: str = "bf16") -> int:
+    def bytes_per_token(self, number: str = "bf16") -> int:
         """Bytes of key-value memory per token; ValueError lists the known number types."""
-        if dtype not in NUMBER_BYTES:
-            raise ValueError(f"unknown number type {dtype!r}; known: {', '.join(NUMBER_BYTES)}")
+        if number not in NUMBER_BYTES:
+            raise ValueError(f"unknown number type {number!r} of key-value memory; known: {', '.join(NUMBER_BYTES)}")
         numbers = self.latent or 2 * self.kv_heads * self.head_size
-        return self.layers * numbers * NUMBER_BYTES[dtype]
+        return self.layers * numbers * NUMBER_BYTES[number]
 
 
 SHAPES = {
@@ -45,17 +46,29 @@ SHAPES = {
 }
 
 
-def capacity_tokens(gib: float, kv_bytes_per_token: float | None = None, model: str | None = None,
-                    dtype: str = "bf16") -> int:  # fmt: skip
-    """Whole tokens that fit into `gib` GiB, from bytes per token given or from a model's shape.
+def token_bytes(model: str, number: str = "bf16") -> int:
+    """Bytes of key-value memory per token of a model in the catalogue; ValueError lists the known ones."""
+    if model not in SHAPES:
+        raise ValueError(f"no key-value shape for model {model!r}; give kv_bytes_per_token, or one of "
+                         f"{', '.join(SHAPES)}")  # fmt: skip
+    return SHAPES[model].bytes_per_token(number)
 
-    ValueError where neither is given or the model is unknown (the known ones are listed).
-    """
-    if kv_bytes_per_token is None:
-        if model is None or model not in SHAPES:
-            raise ValueError(f"no key-value shape for model {model!r}; give kv_bytes_per_token, or one of "
-                             f"{', '.join(SHAPES)}")  # fmt: skip
-        kv_bytes_per_token = SHAPES[model].bytes_per_token(dtype)
-    if not gib > 0 or not kv_bytes_per_token > 0:
-        raise ValueError(f"GiB and bytes per token must be above 0, got {gib} and {kv_bytes_per_token}")
-    return int(gib * GIB // kv_bytes_per_token)
+
+def capacity_tokens(gib: float, bytes_per_token: float) -> int:
+    """Whole tokens that fit into `gib` GiB at so many bytes per token; ValueError where either is not above 0."""
+    if not gib > 0 or not bytes_per_token > 0:
+        raise ValueError(f"GiB and bytes per token must be above 0, got {gib} and {bytes_per_token}")
+    return int(gib * GIB // bytes_per_token)
+
+
+def catalogue() -> list[dict[str, Any]]:
+    """The shapes as plain rows: name, what decides their memory, bytes per token and tokens per GiB (bf16, fp8)."""
+    return [
+        {
+            "name": name, "layers": shape.layers, "kv_heads": shape.kv_heads or None,
+            "head_size": shape.head_size or None, "latent": shape.latent or None,
+            "bytes_per_token": shape.bytes_per_token(), "tokens_per_gib": capacity_tokens(1, shape.bytes_per_token()),
+            "tokens_per_gib_fp8": capacity_tokens(1, shape.bytes_per_token("fp8")),
+        }
+        for name, shape in SHAPES.items()
+    ]  # fmt: skip

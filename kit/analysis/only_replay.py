@@ -1,0 +1,71 @@
+"""The replay alone, as `python -m kit replay` prints it: rows of `replay[]`, for one cache or for routed replicas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kit.analysis.fleets import fleet_tallies, how_many, routes_for
+from kit.analysis.parameters import ParameterError, Parameters
+from kit.analysis.replayed import Replayed, grid, playable, sample_errors, spread_over_seeds
+from kit.analysis.rows import Beside, replay_rows
+from kit.analysis.scene import Scene, set_the_scene
+from kit.log import Log, LogError
+
+NO_IDENTITY = "this log has no prefix identity (no prefix keys, blocks or chains), so nothing can be replayed"
+
+
+def rows_of(
+    log: Log,
+    parameters: Parameters,
+    capacities: list[int] | None,
+    routes: list[str] | None,
+    progress: Callable[[str], None],
+) -> list[dict[str, Any]]:
+    """Rows of `replay[]` for the policies at the budgets (None: half, actual, double).
+
+    With `routes` every row also says `routing` and `replicas`, and its budget is what each replica may hold. LogError
+    where nothing can be replayed, ParameterError where the log cannot be routed so.
+    """
+    scene = set_the_scene(log, parameters, capacities, progress)
+    if scene.paths is None:
+        raise LogError(NO_IDENTITY)
+    parameters, left_out = playable(parameters, scene.paths)
+    for said in left_out:
+        progress(said)
+    progress("replay")
+    if routes is not None:
+        return _routed(scene, parameters, routes, progress)
+    cells = getattr(progress, "part", None)
+    names, budgets = list(parameters.policy_names), list(scene.capacities)
+    replayed = Replayed(
+        tallies=grid(scene, names, budgets, list(scene.settings), cells),
+        spreads=spread_over_seeds(scene, names, cells),
+        errors=sample_errors(scene, budgets),
+    )
+    bills = scene.billing(parameters)
+    return replay_rows(replayed.tallies, scene.capacities, bills, Beside.of(scene, replayed))
+
+
+def _routed(
+    scene: Scene, parameters: Parameters, routes: list[str], progress: Callable[[str], None]
+) -> list[dict[str, Any]]:
+    replicas = how_many(scene, parameters)
+    if replicas is None:
+        raise ParameterError("--routing needs several replicas: give --set replicas=N, or a log with a replica column")
+    possible, left_out = routes_for(scene, replicas)
+    reasons = {row["routing"]: row["reason"] for row in left_out}
+    for name in routes:
+        if name not in possible:
+            why = reasons.get(name, f"accepted: {', '.join(possible)}")
+            raise ParameterError(f"routing {name!r} cannot be replayed here: {why}")
+    names, budgets = list(parameters.policy_names), list(scene.capacities)
+    cells = getattr(progress, "part", None)
+    found = fleet_tallies(scene, routes, replicas, names, budgets, list(scene.settings), cells)
+    beside = Beside(sample_rate=scene.sample.rate if scene.sample else None)
+    rows = []
+    for name in routes:
+        tallies = [tally for routing, tally in found if routing == name]
+        told = replay_rows(tallies, scene.capacities, scene.billing(parameters), beside)
+        rows += [{"routing": name, "replicas": replicas, **row} for row in told]
+    return rows
