@@ -30,7 +30,6 @@ KINDS: dict[str, str] = {
 }
 
 _NUMBER = r"'-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?'"
-_PLAIN_ISO = r"'[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?Z'"
 _ISO = (
     r"'[0-9]{4}[-/][0-9]{1,2}[-/][0-9]{1,2}([T ][0-9]{1,2}:[0-9]{2}(:[0-9]{2}([.,][0-9]{1,9})?)?"
     r"( ?(Z|z|UTC|GMT|[+-][0-9]{2}(:?[0-9]{2})?|[A-Za-z]+/[A-Za-z_/]+))?)?'"
@@ -38,33 +37,52 @@ _ISO = (
 
 MACROS = [
     "whole_list(l) AS CASE WHEN list_count(l) = len(l) THEN l END",
-    f"value_of(x) AS CASE WHEN strlen(x) > {LONGEST_NO_VALUE} THEN x WHEN trim(x) IN {NO_VALUE} THEN NULL ELSE x END",
+    f"value_of(x) AS CASE WHEN strlen(x) > {LONGEST_NO_VALUE} OR (x > '(' AND x < ':') THEN x "
+    f"WHEN trim(x) IN {NO_VALUE} THEN NULL ELSE x END",
     "text_of(x) AS x",
     "json_of(x) AS x",
-    "count_of(x) AS CASE WHEN regexp_full_match(x, '[0-9]{1,18}') THEN x::BIGINT "
+    "starts_as_number(x) AS x > '/' AND x < ':'",
+    "any_count(x) AS CASE WHEN regexp_full_match(x, '[0-9]{1,18}') THEN x::BIGINT "
     r"WHEN regexp_full_match(x, '\s*[0-9]+(\.0+)?\s*') "
     "THEN TRY_CAST(TRY_CAST(x AS DECIMAL(38, 1)) AS BIGINT) END",
+    "count_of(x) AS CASE WHEN starts_as_number(x) AND TRY_CAST(x AS DOUBLE) = TRY_CAST(x AS UINTEGER) "
+    "THEN TRY_CAST(x AS UINTEGER)::BIGINT ELSE any_count(x) END",
     f"number_text(x) AS CASE WHEN regexp_full_match(trim(x), {_NUMBER}) THEN coalesce("
     "TRY_CAST(CASE WHEN NOT contains(lower(x), 'e') THEN x END AS DECIMAL(38, 9)), "
     "TRY_CAST(TRY_CAST(x AS DOUBLE) AS DECIMAL(38, 9))) END",
     "micros(x, scale) AS CASE WHEN number_text(x) >= 0 AND number_text(x) < 1e14 "
     "THEN TRY_CAST(floor(number_text(x) * scale) AS BIGINT) END",
-    "instant(us) AS make_timestamp(us)::TIMESTAMPTZ",
-    "ms_of(x) AS instant(micros(x, 1000))",
-    "seconds_of(x) AS instant(micros(x, 1000000))",
+    "instant(us) AS make_timestamptz(us)",
+    "whole(x) AS CASE WHEN starts_as_number(x) AND TRY_CAST(x AS DOUBLE) = TRY_CAST(x AS BIGINT) "
+    "THEN TRY_CAST(x AS BIGINT) END",
+    "digits_in_seconds(x) AS TRY_CAST(split_part(x, '.', 1) || rpad(left(split_part(x, '.', 2), 6), 6, '0') "
+    "AS BIGINT)",
+    "in_seconds(x) AS CASE WHEN NOT starts_as_number(x) OR TRY_CAST(x AS DOUBLE) >= 1e11 THEN NULL "
+    "WHEN contains(x, '.') THEN CASE WHEN abs(digits_in_seconds(x) / 1e6 - TRY_CAST(x AS DOUBLE)) < 1e-5 "
+    "THEN digits_in_seconds(x) END ELSE whole(x) * 1000000 END",
+    "in_larger(x) AS CASE WHEN contains(x, '.') OR TRY_CAST(x AS DOUBLE) < 1e11 THEN NULL "
+    "WHEN TRY_CAST(x AS DOUBLE) < 1e14 THEN whole(x) * 1000 "
+    "WHEN TRY_CAST(x AS DOUBLE) < 1e17 THEN whole(x) ELSE whole(x) // 1000 END",
+    "ms_of(x) AS instant(coalesce(CASE WHEN TRY_CAST(x AS DOUBLE) < 1e14 AND NOT contains(x, '.') "
+    "THEN whole(x) * 1000 END, micros(x, 1000)))",
+    "seconds_of(x) AS instant(coalesce(in_seconds(x), micros(x, 1000000)))",
     "epoch_micros(v) AS CASE WHEN v < 0 THEN NULL WHEN v < 1e11 THEN floor(v * 1000000) "
     "WHEN v < 1e14 THEN floor(v * 1000) WHEN v < 1e17 THEN floor(v) ELSE floor(v / 1000) END",
-    "epoch_unit_of(x) AS CASE WHEN contains(x, '-') OR contains(x, ':') THEN NULL WHEN number_text(x) < 1e11 "
-    "THEN 'seconds' WHEN number_text(x) < 1e14 THEN 'milliseconds' WHEN number_text(x) < 1e17 THEN 'microseconds' "
-    "WHEN number_text(x) IS NOT NULL THEN 'nanoseconds' END",
-    f"time_of(x) AS CASE WHEN regexp_full_match(x, {_PLAIN_ISO}) THEN TRY_CAST(x AS TIMESTAMPTZ) "
-    f"WHEN regexp_full_match(trim(x), {_NUMBER}) "
-    "THEN instant(TRY_CAST(epoch_micros(number_text(x)) AS BIGINT)) "
+    "epoch_of(x) AS coalesce(in_seconds(x), in_larger(x), TRY_CAST(epoch_micros(number_text(x)) AS BIGINT))",
+    "epoch_unit_of(x) AS CASE WHEN contains(x, '-') OR contains(x, ':') THEN NULL WHEN TRY_CAST(x AS DOUBLE) < 1e11 "
+    "THEN 'seconds' WHEN TRY_CAST(x AS DOUBLE) < 1e14 THEN 'milliseconds' WHEN TRY_CAST(x AS DOUBLE) < 1e17 "
+    "THEN 'microseconds' WHEN TRY_CAST(x AS DOUBLE) < 1e30 THEN 'nanoseconds' END",
+    f"any_time(x) AS CASE WHEN regexp_full_match(trim(x), {_NUMBER}) THEN instant(epoch_of(trim(x))) "
     f"WHEN regexp_full_match(trim(x), {_ISO}) "
     r"THEN TRY_CAST(replace(regexp_replace(trim(x), '\s+([+-][0-9])', '\1'), ',', '.') AS TIMESTAMPTZ) END",
-    f"is_naive(x) AS CASE WHEN suffix(x, 'Z') THEN false ELSE regexp_full_match(trim(x), {_ISO}) AND NOT "
-    "regexp_matches(trim(x), "
-    r"'[0-9]:[0-9].*(Z|z|UTC|GMT|[+-][0-9]{2}(:?[0-9]{2})?|[A-Za-z]+/[A-Za-z_/]+)$') END",
+    "time_of(x) AS CASE WHEN suffix(x, 'Z') OR x LIKE '____-__-_____:__:__%' "
+    "THEN coalesce(TRY_CAST(x AS TIMESTAMPTZ), any_time(x)) "
+    "WHEN starts_as_number(x) AND TRY_CAST(x AS DOUBLE) IS NOT NULL THEN instant(epoch_of(x)) ELSE any_time(x) END",
+    f"any_naive(x) AS regexp_full_match(trim(x), {_ISO}) AND NOT regexp_matches(trim(x), "
+    r"'[0-9]:[0-9].*(Z|z|UTC|GMT|[+-][0-9]{2}(:?[0-9]{2})?|[A-Za-z]+/[A-Za-z_/]+)$')",
+    "is_naive(x) AS CASE WHEN suffix(x, 'Z') OR x LIKE '%+__:__' OR NOT (contains(x, '-') OR contains(x, '/')) "
+    "THEN false WHEN x LIKE '____-__-_____:__:__%' AND (strlen(x) = 19 OR x[20] = '.' AND "
+    "TRY_CAST(x[21:] AS UINTEGER) IS NOT NULL) THEN true ELSE any_naive(x) END",
     "flag_of(x) AS CASE lower(trim(x)) WHEN 'true' THEN true WHEN '1' THEN true WHEN 'false' THEN false "
     "WHEN '0' THEN false END",
     "decimal_of(x) AS number_text(x)::DOUBLE",
