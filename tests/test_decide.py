@@ -323,7 +323,8 @@ def test_changing_a_threshold_changes_its_row(name: str) -> None:
         if not held:
             assert moved.rule != rule.number, (name, rule.number)
         else:
-            looser = value + 1 if condition.compare == "<" else value - 1
+            low, high, _ = decide.RANGES[condition.kind]
+            looser = min(value + 1, high) if condition.compare == "<" else max(value - 1, low)
             assert decide.decide(evidence, thresholds={name: looser}).rule == rule.number
 
 

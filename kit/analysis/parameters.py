@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, get_args, get_type_hints
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from kit.analysis.known import check_names
 from kit.policies import REGISTRY
 
 AUTO = "auto"
@@ -76,6 +77,8 @@ class Parameters:
         for spec in dataclasses.fields(self):
             _check(spec.name, getattr(self, spec.name))
         _check_ranges(self)
+        if wrong := check_names(self):
+            raise ParameterError(wrong)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values by name, in the order of the class, ready for JSON."""
@@ -230,6 +233,7 @@ def _is_zone(name: str) -> bool:
 
 
 LARGEST = 10**15
+FEWEST_REPLICATES = 100  # the ends of a 95 % interval are the 2nd and the 98th of so many
 POSITIVE = (
     "capacity_tokens", "block_tokens", "capacity_gib", "kv_bytes_per_token", "model_parameters",
     "prefill_tokens_per_second", "replicates", "replicas",
@@ -254,6 +258,8 @@ def _check_ranges(p: Parameters) -> None:
         value = getattr(p, name)
         if value is not None and value <= 0:
             raise ParameterError(f"{name} must be above 0, got {value}")
+    if p.replicates < FEWEST_REPLICATES:
+        raise ParameterError(f"replicates must be at least {FEWEST_REPLICATES}, got {p.replicates}")
     for name in ("minimum_tokens", "visible_after_seconds"):
         value = getattr(p, name)
         if value is not None and value < 0:
@@ -278,9 +284,6 @@ def _check_ranges(p: Parameters) -> None:
         raise ParameterError(f"capacity_tokens must be at least one block ({p.block_tokens}), got {p.capacity_tokens}")
     _check_room(p)
     _check_sample(p.sample)
-    unknown = [name for name in p.thresholds if name not in threshold_names()] if p.thresholds else []
-    if unknown:
-        raise ParameterError(f"unknown threshold {unknown[0]!r}; known: {', '.join(threshold_names())}")
 
 
 def _check_room(p: Parameters) -> None:
@@ -290,7 +293,7 @@ def _check_room(p: Parameters) -> None:
     try:
         known = p.token_bytes
     except ValueError as error:
-        raise ParameterError(str(error)) from error
+        raise ParameterError(f"kv_shape: {error}") from error
     if p.capacity_gib is not None and known is None:
         raise ParameterError(
             "capacity_gib needs kv_shape (a model of python -m kit shapes) or kv_bytes_per_token (bytes of key-value "

@@ -11,6 +11,7 @@ from kit import billing, providers
 from kit.analysis.lookup import at
 from kit.analysis.parts import WINDOW, Parts
 from kit.analysis.scene import ACTUAL
+from kit.analysis.warned import warnings
 from kit.decide import Decision
 from kit.log import Log
 from kit.log.breaks import prefix_breaks
@@ -32,6 +33,7 @@ def compose(made: Parts, decision: Decision) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "kit_version": kit.__version__,
+        "warnings": warnings(made),
         "log": _log(made.log),
         "parameters": made.parameters.as_dict(),
         "settings": _settings(made),

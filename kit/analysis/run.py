@@ -14,9 +14,10 @@ from kit import billing, decide, prices
 from kit.analysis import results as composed
 from kit.analysis.evidence import gather
 from kit.analysis.fleets import compare_routes
+from kit.analysis.known import unpriced_model
 from kit.analysis.measures import measure
 from kit.analysis.only_replay import rows_of
-from kit.analysis.parameters import Parameters
+from kit.analysis.parameters import ParameterError, Parameters
 from kit.analysis.replayed import playable, replay_all
 from kit.analysis.rows import Beside, replay_rows
 from kit.analysis.scene import set_the_scene
@@ -35,7 +36,10 @@ def quiet(step: str) -> None:
 
 
 def read_log(sources: Sequence[str] | str, parameters: Parameters, db_path: Path | None) -> Log:
-    """The log, loaded into a DuckDB file (in memory for None) with the user's format and column map."""
+    """The log, loaded into a DuckDB file (in memory for None) with the user's format, column map, provider and model.
+
+    LogError where it cannot be read, ParameterError where the user's model has no price.
+    """
     for name in parameters.policy_names:
         named(name)
     log = load(sources, db_path, format=parameters.format, column_map=dict(parameters.column_map) or None)
@@ -45,7 +49,11 @@ def read_log(sources: Sequence[str] | str, parameters: Parameters, db_path: Path
     with writable(log) as con:
         for column, value in named_by_user.items():
             con.execute(f"update request set {column} = $1", [value])
-    return log if db_path is None else open_log(db_path)
+    log = log if db_path is None else open_log(db_path)
+    if wrong := unpriced_model(log, parameters):
+        log.con.close()
+        raise ParameterError(wrong)
+    return log
 
 
 @contextmanager

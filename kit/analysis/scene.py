@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kit import prices, providers
-from kit.analysis.parameters import AUTO, Parameters
+from kit.analysis.parameters import AUTO, ParameterError, Parameters
 from kit.analysis.rows import Billing
 from kit.log import Log
 from kit.prefix import HOUR_US, Paths, load_paths
@@ -73,6 +73,8 @@ def set_the_scene(
     rate = rates.rate_of_request if rates else None
     tail = parameters.partial_tail
     paths = load_paths(log, block_tokens=block, partial_tail=tail, rate=rate) if log.facts.identity else None
+    if paths is not None and not paths.parent.size:
+        raise _no_whole_block(log, paths.block_tokens, parameters.block_tokens is not None)
     neutral = _neutral(parameters, facts, mode)
     write_class = "short" if parameters.write_class == AUTO else parameters.write_class
     edges = providers.ttl_observed(log) if log.facts.has_cached_tokens else []
@@ -94,6 +96,16 @@ def set_the_scene(
         assumptions=(*said, *facts["reasons"], *_stated(paths, mode, origin, fleet), *sampling),
         sample=sample,
         replicas=replicas,
+    )
+
+
+def _no_whole_block(log: Log, block_tokens: int, by_user: bool) -> ParameterError:
+    """No prefix fills a block: what the longest one is, and which block would fit."""
+    longest = load_paths(log, block_tokens=1).longest_prefix_tokens
+    whose = "block_tokens" if by_user else "the block of this log or provider"
+    return ParameterError(
+        f"{whose} is {block_tokens:,} tokens, longer than every prefix in the log (the longest has {longest:,}), so "
+        f"nothing could be cached; set block_tokens to at most {longest:,}"
     )
 
 
@@ -132,6 +144,12 @@ def _capacities(
     else:
         actual, origin = default_capacity(paths, setting.ttl_seconds, setting.minimum_tokens)
     actual = max(actual, 2)
+    least = 2 * paths.block_tokens
+    if actual < least and paths.block_tokens > 1:
+        raise ParameterError(
+            f"the budget must be at least two blocks of {paths.block_tokens:,} tokens, {least:,} tokens in all (half "
+            f"of it is replayed too), got {actual:,}"
+        )
     return {actual // 2: HALF, actual: ACTUAL, actual * 2: DOUBLE}, origin
 
 

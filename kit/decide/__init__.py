@@ -5,13 +5,14 @@ from __future__ import annotations
 from kit.decide.change import Judgement, Side, judge
 from kit.decide.evidence import Contrast, Evidence
 from kit.decide.money import Saving
-from kit.decide.rule import THRESHOLDS, Condition, Rule
+from kit.decide.rule import RANGES, THRESHOLDS, Condition, Rule
 from kit.decide.sensitivity import Sensitivity, Variation
 from kit.decide.systems import SYSTEMS, settings_for
 from kit.decide.table import RULES
-from kit.decide.verdict import Decision, ThresholdError, decide, sentence
+from kit.decide.verdict import Decision, ThresholdError, check_thresholds, decide, sentence
 
 __all__ = [
+    "RANGES",
     "RULES",
     "SYSTEMS",
     "THRESHOLDS",
@@ -26,6 +27,7 @@ __all__ = [
     "Side",
     "ThresholdError",
     "Variation",
+    "check_thresholds",
     "decide",
     "judge",
     "sentence",

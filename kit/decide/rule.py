@@ -77,4 +77,14 @@ class Rule:
     counts: bool = False
 
 
+RANGES: Mapping[Kind, tuple[float, float, str]] = MappingProxyType(
+    {
+        "share": (0.0, 1.0, "a share between 0 and 1"),
+        "points": (0.0, 1.0, "a share of input tokens between 0 and 1 (0.02 = 2 points)"),
+        "distance": (0.0, 1.0, "between 0 and 1"),
+        "correlation": (-1.0, 1.0, "between -1 and 1"),
+        "factor": (1.0, 1e6, "a factor of at least 1 and at most 1,000,000"),
+        "count": (0.0, 1e12, "0 or more and at most 1,000,000,000,000"),
+    }
+)
 BEST_ONLINE = "best_online"

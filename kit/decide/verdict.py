@@ -10,7 +10,7 @@ from kit import numbers
 from kit.decide.evidence import Evidence
 from kit.decide.money import Room, Saving, room, saving, smaller
 from kit.decide.read import Reading, RuleReading, policy_title, read_rule
-from kit.decide.rule import BEST_ONLINE, THRESHOLDS
+from kit.decide.rule import BEST_ONLINE, RANGES, THRESHOLDS
 from kit.decide.systems import settings_for
 from kit.decide.table import RULES
 from kit.intervals import Standing
@@ -26,7 +26,7 @@ ACTIONS = {1: "layout", 2: "ttl", SHORT_OF_ROOM: "room"}
 
 
 class ThresholdError(ValueError):
-    """A threshold that does not exist: one line with its name and the known ones."""
+    """A threshold that does not exist or is out of its range: one line with its name and what is accepted."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def decide(
     counters_trustworthy: bool = True,
     pessimistic: Evidence | None = None,
 ) -> Decision:
-    """Decide from measured evidence. `thresholds` changes the defaults by name; ThresholdError for an unknown name.
+    """Decide from measured evidence. `thresholds` changes the defaults by name; ThresholdError for a wrong one.
 
     With `pessimistic` (the same log replayed under the pessimistic assumption) a verdict that holds in only one of the
     two is too close to call, and row 11 keeps LRU. The saving quoted is the smaller of the two.
@@ -106,10 +106,19 @@ def decide(
 
 
 def _limits(thresholds: Mapping[str, float] | None) -> dict[str, float]:
-    unknown = [name for name in thresholds or {} if name not in THRESHOLDS]
-    if unknown:
-        raise ThresholdError(f"unknown threshold {unknown[0]!r}; known: {', '.join(THRESHOLDS)}")
+    check_thresholds(thresholds or {})
     return {**THRESHOLDS, **(thresholds or {})}
+
+
+def check_thresholds(thresholds: Mapping[str, float]) -> None:
+    """Refuse an unknown threshold and a value outside what its kind accepts: ThresholdError says what is accepted."""
+    kinds = {one.threshold: one.kind for rule in RULES for one in rule.conditions if one.threshold}
+    for name, value in thresholds.items():
+        if name not in THRESHOLDS:
+            raise ThresholdError(f"unknown threshold {name!r}; known: {', '.join(THRESHOLDS)}")
+        low, high, accepted = RANGES[kinds[name]]
+        if isinstance(value, str) or not low <= value <= high:
+            raise ThresholdError(f"{name} must be {accepted}, got {value!r}")
 
 
 def _walk(evidence: Evidence, limits: Mapping[str, float], waive_row_0: bool, counters_trustworthy: bool) -> _Walk:

@@ -16,14 +16,24 @@ from typing import Any, Protocol
 import numpy as np
 import polars as pl
 
-from kit.prices.book import LIBRARY, LOCK_DATE, LOCKED_VERSION, SERVICE_CLASSES, installed_version, list_cells
+from kit.prices.book import (
+    LIBRARY,
+    LOCK_DATE,
+    LOCKED_VERSION,
+    SERVICE_CLASSES,
+    has_provider,
+    installed_version,
+    list_cells,
+    model_names,
+    provider_names,
+)
 from kit.prices.overlay import Entry, Invoice, Overlay, lay_over, load_overlay, parse_overlay
 from kit.prices.rate import DAY_MINUTES, PRICE_FIELDS, PriceError, Rate
 
 __all__ = [
     "LIBRARY", "LOCKED_VERSION", "LOCK_DATE", "PRICE_FIELDS", "SERVICE_CLASSES", "STALE_AFTER_DAYS", "Entry", "Invoice",
-    "Overlay", "PriceError", "Rate", "Rates", "list_cells", "load_overlay", "parse_overlay", "rate_sums", "rate_table",
-    "registered",
+    "Overlay", "PriceError", "Rate", "Rates", "has_provider", "list_cells", "load_overlay", "model_names",
+    "parse_overlay", "provider_names", "rate_sums", "rate_table", "registered",
 ]  # fmt: skip
 
 STALE_AFTER_DAYS = 60

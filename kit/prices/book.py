@@ -59,6 +59,26 @@ def list_cells(provider: str | None, model: str | None, service_class: str = "st
     return [cell for span in _spans(info, blank) for cell in _tiers(span, info, service_class)]
 
 
+def has_provider(provider: str) -> bool:
+    """Whether the price list knows a provider by this name or one of its other names."""
+    try:
+        return bool(get_snapshot().find_provider(None, provider, None))
+    except LookupError:
+        return False
+
+
+def provider_names() -> list[str]:
+    """The providers of the price list, by their plain names."""
+    return sorted(provider.id for provider in get_snapshot().providers)
+
+
+def model_names(provider: str | None = None) -> list[str]:
+    """The models of the price list, of one provider where it is named and known."""
+    known = get_snapshot().providers
+    mine = [get_snapshot().find_provider(None, provider, None)] if provider and has_provider(provider) else known
+    return sorted({model.id for one in mine for model in one.models})
+
+
 def _find(provider: str | None, model: str | None) -> ModelInfo | None:
     """The package's entry for a model, by provider when the log names one, else by the model's own name."""
     if not model:

@@ -78,6 +78,11 @@ def rule_names() -> list[str]:
     return [row["id"] for row in _document()["rows"]]
 
 
+def has_rule(provider: str) -> bool:
+    """Whether any published rule is of a provider by this name."""
+    return any(_matches(provider, row["providers"]) for row in _document()["rows"])
+
+
 def _plain(text: str | None) -> str:
     return (text or "").lower().replace(".", "-").replace("_", "-")
 

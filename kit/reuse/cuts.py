@@ -12,6 +12,7 @@ from kit.reuse.trace import Ints, Trace, deepest_marked, highest_marked, least_f
 
 DEFAULT_CUT = {"flat": "key", "blocks": "longest_shared", "chain": "chain"}
 CUTS = ("key", "longest_shared", "first_K", "root", "full", "session", "chain")
+FIRST_K = r"first_([1-9]\d*)"
 SENTENCES = {
     "key": "The key is the log's own prefix key.",
     "longest_shared": "The key is the longest prefix that any other request also has; "
@@ -78,6 +79,11 @@ def default_cut(trace: Trace) -> str | None:
     return DEFAULT_CUT.get(trace.identity or "")
 
 
+def is_cut(name: str) -> bool:
+    """Whether a key can be cut by that name: one of CUTS, with a whole number in the place of K."""
+    return name in SENTENCES or re.fullmatch(FIRST_K, name) is not None
+
+
 def cut_keys(trace: Trace, cut: str | None = None) -> Keys | None:
     """The keys of a log under a cut (None: the default of the log's kind); None where the log has no such identity.
 
@@ -86,8 +92,8 @@ def cut_keys(trace: Trace, cut: str | None = None) -> Keys | None:
     name = cut or default_cut(trace)
     if name is None:
         return None
-    first = re.fullmatch(r"first_([1-9]\d*)", name)
-    if not first and name not in SENTENCES:
+    first = re.fullmatch(FIRST_K, name)
+    if not is_cut(name):
         raise ValueError(f"key cut {name!r} is unknown; use one of {', '.join(CUTS)} (K a whole number, as in first_4)")
     if name in ("session", "chain") and (trace.session if name == "session" else trace.chain).max(initial=-1) >= 0:
         return _group_keys(trace, name)
