@@ -241,15 +241,16 @@ def _fill(
     warnings += requests.mark_repeats(con)
     set_aside = requests.write_rejected(con)
     requests.order_records(con)
-    requests.write_requests(con)
+    sessions, chains = requests.write_requests(con)
     kind, derived = identity.identify(con, settings.get("surrogate", "session"))
     requests.write_views(con)
-    facts_of.write_coverage(con, staging.source_columns(form, peeks))
+    filled = facts_of.write_coverage(con, staging.source_columns(form, peeks))
     notes = [*followed, *_clock_note(clock), *derived, *_session_note(con)]
     measured = facts_of.measure(
         con,
         {"sha256": files.sha256, "format": form.name, "files": tuple(one.label for one in peeks), "identity": kind,
-         "clock": clock, "units": dict(form.units), "derived": notes},
+         "clock": clock, "units": dict(form.units), "derived": notes, "filled": filled, "sessions": sessions,
+         "chains": chains},
         warnings,
         set_aside,
     )  # fmt: skip

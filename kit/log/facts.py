@@ -17,6 +17,7 @@ from kit.log.staging import COLUMNS
 Con = duckdb.DuckDBPyConnection
 PLACEHOLDER_TOKENS = 3
 PLACEHOLDER_SHARE = 0.3
+DAY_US = 86_400_000_000
 
 
 @dataclass(frozen=True)
@@ -83,11 +84,19 @@ def coverage(con: Con) -> dict[str, int]:
     return dict(zip(COLUMNS, row, strict=True))
 
 
-def write_coverage(con: Con, sources: Mapping[str, str]) -> None:
-    """The `column_coverage` table: column, where it was taken from, kept rows with a value."""
-    con.execute("CREATE TABLE column_coverage(column_name VARCHAR, source_column VARCHAR, rows_with_value BIGINT)")
-    rows = [[name, sources.get(name, "-"), number] for name, number in coverage(con).items()]
-    con.executemany("INSERT INTO column_coverage VALUES (?, ?, ?)", rows)
+def write_coverage(con: Con, sources: Mapping[str, str]) -> dict[str, int]:
+    """The `column_coverage` table: column, where it was taken from, kept rows with a value. Those numbers."""
+    filled = coverage(con)
+    _write(con, "column_coverage(column_name VARCHAR, source_column VARCHAR, rows_with_value BIGINT)",
+           [(name, sources.get(name, "-"), number) for name, number in filled.items()])  # fmt: skip
+    return filled
+
+
+def _write(con: Con, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    """A small table written by one statement."""
+    con.execute(f"CREATE TABLE {table}")
+    places = ", ".join(f"({', '.join('?' * len(row))})" for row in rows)
+    con.execute(f"INSERT INTO {table.split('(')[0]} VALUES {places}", [value for row in rows for value in row])
 
 
 SHARED = "which prompts sessions share: no prefix identity, only the growth inside each session is taken from lengths"
@@ -163,19 +172,18 @@ def _placeholder(con: Con) -> bool:
 def measure(con: Con, given: Mapping[str, Any], extra_warnings: Sequence[str], set_aside: int) -> LogFacts:
     """All facts of the log just written; `given` holds what only the loader knows (sha256, format, clock ...)."""
     rejected = dict(con.sql("SELECT reason, count(*)::BIGINT FROM rejected GROUP BY ALL ORDER BY 2 DESC, 1").fetchall())
-    start, end, days, requests, sessions, chains = con.sql(
-        "SELECT min(ts), max(ts), count(DISTINCT timezone('UTC', ts)::DATE), count(*), count(DISTINCT session_id), "
-        "count(DISTINCT chain_id) FROM request"
+    start, end, days, requests = con.sql(
+        f"SELECT min(ts), max(ts), count(DISTINCT epoch_us(ts) // {DAY_US}), count(*) FROM request"
     ).fetchall()[0]
     refused = sum(rejected.values())
-    filled = coverage(con)
+    filled, sessions, chains = given["filled"], given["sessions"], given["chains"]
     clock, identity = given["clock"], given["identity"]
     warnings = [*extra_warnings, *_warnings(con, rejected, clock)]
     placeholder = _placeholder(con)
     if placeholder:
         warnings.append("output_tokens look like placeholders (3 or fewer in 30 % or more of the rows): not priced")
     return LogFacts(
-        **{key: value for key, value in given.items() if key not in ("derived", "units")},
+        **{key: given[key] for key in ("sha256", "format", "files", "identity", "clock")},
         units={**given["units"], **_decided(con)},
         rows=requests + refused, kept=requests, rejected=rejected, start=start, end=end, days=days,
         requests=requests, sessions=sessions, chains=chains, keys=_keys(con, identity, chains),
@@ -214,9 +222,8 @@ def _plain(value: Any) -> Any:
 
 def store(con: Con, facts: LogFacts) -> None:
     """Write the facts as `log_fact(fact, value)`, each value JSON."""
-    con.execute("CREATE TABLE log_fact(fact VARCHAR, value VARCHAR)")
-    rows = [[item.name, json.dumps(_plain(getattr(facts, item.name)))] for item in fields(facts)]
-    con.executemany("INSERT INTO log_fact VALUES (?, ?)", rows)
+    rows = [(item.name, json.dumps(_plain(getattr(facts, item.name)))) for item in fields(facts)]
+    _write(con, "log_fact(fact VARCHAR, value VARCHAR)", rows)
 
 
 def read(con: Con) -> LogFacts:

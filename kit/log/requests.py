@@ -3,12 +3,15 @@ reason."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import duckdb
 import numpy as np
 import polars as pl
 
 from kit.formats import Format, LogError
-from kit.log.staging import COLUMNS
+from kit.log.codes import code_sql, numbered, turns
+from kit.log.staging import COLUMNS, WORKING
 
 Con = duckdb.DuckDBPyConnection
 REPEATED = "repeats a request id"
@@ -49,12 +52,13 @@ def mark_repeats(con: Con) -> list[str]:
 
     Returns a warning where repeated ids stand at other times: such ids may not be unique.
     """
-    con.execute(
-        f"UPDATE staged SET reason = '{RESUMED}', aside = true WHERE is_request AND reason IS NULL AND "
-        "coalesce(resumed, false)"
-    )
+    if count(con, "SELECT count(*) FROM staged WHERE resumed"):
+        con.execute(
+            f"UPDATE staged SET reason = '{RESUMED}', aside = true WHERE is_request AND reason IS NULL AND "
+            "coalesce(resumed, false)"
+        )
     good = "FROM staged WHERE is_request AND reason IS NULL"
-    if not count(con, f"SELECT count(source_id) - count(DISTINCT source_id) {good}"):
+    if not _has_repeats(con, good):
         return []
     con.execute(
         "CREATE OR REPLACE TEMP TABLE repeat AS SELECT rowid AS r, ts <> first(ts) OVER same AS moved, "
@@ -70,6 +74,20 @@ def mark_repeats(con: Con) -> list[str]:
     return [f"{moved:,} rows repeat a request id at another time; if ids are not unique, map another column to it"]
 
 
+def _has_repeats(con: Con, good: str) -> bool:
+    """True when two good records have the same request id (or, never seen, the same code of one)."""
+    if not count(con, f"SELECT count(source_id) {good}"):
+        return False
+    codes = column(con, f"SELECT {code_sql('source_id')} AS code {good}")
+    return numbered(codes)[1] < int(np.count_nonzero(codes))
+
+
+def column(con: Con, query: str) -> Any:
+    """One result column as a numpy array (NULL must not occur)."""
+    (only,) = con.sql(query).fetchnumpy().values()
+    return np.asarray(only)
+
+
 def write_rejected(con: Con) -> int:
     """The `rejected` table: refused records, and what the reader could not take apart. Number of rows only set
     aside."""
@@ -82,6 +100,13 @@ def write_rejected(con: Con) -> int:
     return count(con, "SELECT count(*) FROM staged WHERE is_request AND reason IS NOT NULL AND aside")
 
 
+def _absent(con: Con) -> str:
+    """The request and working columns that `staged` does not have, as NULL of their type."""
+    here = {row[0] for row in con.sql("DESCRIBE staged").fetchall()}
+    wanted = {**COLUMNS, **WORKING}
+    return "".join(f", NULL::{kind or 'VARCHAR[]'} AS {name}" for name, kind in wanted.items() if name not in here)
+
+
 def order_records(con: Con) -> None:
     """`ordered`: good records with their dense `request_id` in (time, file) order; a view where they already are.
 
@@ -89,14 +114,15 @@ def order_records(con: Con) -> None:
     """
     good = "FROM staged WHERE is_request AND reason IS NULL"
     back = count(con, f"SELECT count(*) FROM (SELECT ts < lag(ts) OVER () AS back {good}) WHERE back")
-    number = "ORDER BY ts, rn, rowid" if back else ""
-    con.execute(
-        f"CREATE OR REPLACE TEMP {'TABLE' if back else 'VIEW'} ordered AS SELECT row_number() OVER ({number}) - 1 AS "
-        f"request_id, coalesce(chain_id, session_id) AS chain, staged.* {good} {'ORDER BY request_id' if back else ''}"
-    )
     if back:
+        con.execute(f"CREATE OR REPLACE TEMP TABLE sorted AS SELECT * {good} ORDER BY ts, rn, rowid")
         con.execute("DROP TABLE staged")
-    if not count(con, "SELECT count(*) FROM ordered"):
+        con.execute("ALTER TABLE sorted RENAME TO staged")
+    con.execute(
+        "CREATE OR REPLACE TEMP VIEW ordered AS SELECT row_number() OVER () - 1 AS request_id, "
+        f"coalesce(chain_id, session_id) AS chain, * FROM (SELECT *{_absent(con)} {good})"
+    )
+    if not count(con, "SELECT count(*) FROM staged WHERE is_request AND reason IS NULL"):
         worst = con.sql("SELECT reason, count(*), min(line) FROM rejected GROUP BY ALL ORDER BY 2 DESC, 1 LIMIT 1")
         found = [f"all rows were refused, most often because: {reason} (first on line {line})"
                  for reason, _, line in worst.fetchall()]  # fmt: skip
@@ -104,37 +130,63 @@ def order_records(con: Con) -> None:
         raise LogError(f"no request found: {why}; export the log again or map columns with --map")
 
 
-def _beside(con: Con) -> pl.DataFrame:
-    """Per record of `ordered`: turn in its chain, the derived session type, file and line."""
-    tool = "coalesce(trigger = 'tool', false) AS tool"
-    frame = pl.DataFrame(con.sql(f"SELECT chain, session_id, {tool}, rn FROM ordered"))
+KINDS = ("single", "chat", "agent")
+
+
+def _sessions(con: Con) -> tuple[dict[str, Any], int, int]:
+    """Per record of `ordered` its turn and derived kind of session, where there are any; numbers of sessions, chains.
+
+    A session is an agent's when a tool triggers a request of it, a chat when it has more than one, else single.
+    """
+    have = con.sql("SELECT count(chain), count(session_id), count(chain_id) FROM ordered").fetchall()[0]
+    if not have[0]:
+        return {}, 0, 0
+    chain, chains = numbered(column(con, f"SELECT {code_sql('chain')} AS code FROM ordered"))
+    out: dict[str, Any] = {"turn": turns(chain, chains)}
+    if not have[1]:
+        return out, 0, chains
+    session, sessions = chain, chains
+    if have[2]:
+        session, sessions = numbered(column(con, f"SELECT {code_sql('session_id')} AS code FROM ordered"))
+    known = session >= 0
+    kind = (np.bincount(session[known], minlength=sessions) > 1).astype(np.int8)
+    if count(con, "SELECT count(*) FROM ordered WHERE trigger = 'tool'"):
+        tool = column(con, "SELECT coalesce(trigger = 'tool', false) AS tool FROM ordered")
+        kind[session[known & tool]] = 2
+    out["kind"] = np.where(known, kind[np.maximum(session, 0)], np.int8(-1))
+    return out, sessions, chains
+
+
+def _places(con: Con) -> tuple[str, str, dict[str, Any]]:
+    """SQL of the file and the line of each record of `ordered`, and the columns beside it that they read."""
     origin = pl.DataFrame(con.sql("SELECT * FROM origin ORDER BY first_rn"))
-    stretch = pl.Series(np.searchsorted(origin["first_rn"].to_numpy(), frame["rn"].to_numpy(), side="right") - 1)
-    shift = (origin["first_line"] - origin["first_rn"]).gather(stretch)
-    kind = (
-        pl.when(pl.col("session_id").is_null()).then(None)
-        .when(pl.col("tool").any().over("session_id")).then(pl.lit("agent"))
-        .when(pl.len().over("session_id") > 1).then(pl.lit("chat"))
-        .otherwise(pl.lit("single"))
-    )  # fmt: skip
-    turn = pl.when(pl.col("chain").is_not_null()).then(pl.int_range(1, pl.len() + 1).over("chain"))
-    return frame.select(
-        turn.alias("turn"), kind.alias("kind"), origin["file"].gather(stretch).alias("file"),
-        (pl.col("rn") + shift).alias("line"),
-    )  # fmt: skip
+    shift = origin["first_line"] - origin["first_rn"]
+    if origin.height == 1:
+        return "'" + origin["file"][0].replace("'", "''") + "'", f"rn + ({shift[0]})", {}
+    record = column(con, "SELECT rn FROM ordered")
+    stretch = pl.Series(np.searchsorted(origin["first_rn"].to_numpy(), record, side="right") - 1)
+    return "b.file", "b.line", {"file": origin["file"].gather(stretch), "line": record + shift.gather(stretch)}
 
 
-def write_requests(con: Con) -> None:
-    """The `request` table from `ordered`, with derived turn and session type."""
+def write_requests(con: Con) -> tuple[int, int]:
+    """The `request` table from `ordered`, with derived turn and session type; numbers of sessions and chains."""
+    beside, sessions, chains = _sessions(con)
+    file, line, placed = _places(con)
+    turn = "nullif(b.turn, 0)" if "turn" in beside else "NULL"
+    kind = "CASE b.kind" + "".join(f" WHEN {code} THEN '{word}'" for code, word in enumerate(KINDS)) + " END"
     rest = ", ".join(list(COLUMNS)[list(COLUMNS).index("trigger") + 1 : -1])
-    con.register("beside", _beside(con))
+    frame = pl.DataFrame(beside | placed)
+    if frame.width:
+        con.register("beside", frame)
     con.execute(
         "CREATE TABLE request AS SELECT request_id::BIGINT AS request_id, ts, coalesce(ts_end, ts + lasted) AS ts_end, "
-        "session_id, chain AS chain_id, coalesce(session_type, b.kind) AS session_type, trigger, "
-        f"b.turn::INTEGER AS turn, {rest}, source_id, b.file AS file, b.line::BIGINT AS line "
-        "FROM ordered POSITIONAL JOIN beside b"
+        f"session_id, chain AS chain_id, coalesce(session_type, {kind if 'kind' in beside else 'NULL::VARCHAR'}) AS "
+        f"session_type, trigger, {turn}::INTEGER AS turn, {rest}, source_id, {file} AS file, ({line})::BIGINT AS line "
+        f"FROM ordered{' POSITIONAL JOIN beside b' if frame.width else ''}"
     )
-    con.unregister("beside")
+    if frame.width:
+        con.unregister("beside")
+    return sessions, chains
 
 
 def write_views(con: Con) -> None:

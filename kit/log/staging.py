@@ -58,6 +58,8 @@ WORKING: dict[str, str] = {
     "key_scope": "VARCHAR",
     "lasted": "INTERVAL",
 }
+ALWAYS = ("ts", "ts_end", "session_id", "source_id", "resumed")
+"""What later steps read or write of `staged` even where a format has no such column; the others are left out."""
 
 
 def mapped(form: Format, column_map: Mapping[str, str] | None, peeks: Sequence[Peek]) -> Format:
@@ -177,6 +179,8 @@ def staging_sql(form: Format, source: Reader) -> str:
     )
     wanted = {**COLUMNS, **WORKING}
     wanted.update({name: "" for name in form.columns if name not in wanted})
+    if form.after is None and form.prompt is None:
+        wanted = {name: kind for name, kind in wanted.items() if name in form.columns or name in ALWAYS}
     names = [name for name in wanted if form.columns.get(name) is not None]
     chosen = ", ".join(
         f"({form.columns[name]}){'::' + wanted[name] if wanted[name] else ''} AS {column(name)}" for name in names
