@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from kit.formats import REGISTRY as FORMATS
+from kit.policies import FIELDS
 from kit.policies import REGISTRY as POLICIES
 from kit.terms import TERMS
 
@@ -41,9 +42,11 @@ def _needed(name: str) -> list[str]:
 
 def policies_table() -> str:
     """One row per eviction policy."""
-    return _table(
-        ["name", "policy", "after"], [[f"`{item.name}`", item.title, item.source] for item in POLICIES.values()]
-    )
+    rows = [
+        [f"`{item.name}`", item.title, ", ".join(item.needs[len(FIELDS) :]) or "-", item.source]
+        for item in POLICIES.values()
+    ]
+    return _table(["name", "policy", "needs of the log, beside times and prefixes", "after"], rows)
 
 
 def columns_table() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -11,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+import duckdb
 import jsonschema
 import pytest
 
@@ -19,6 +21,7 @@ from kit.analysis.parameters import Parameters
 from kit.cli import main, notebooks, reporting
 from kit.cli.arguments import UsageError
 from kit.cli.batch import named_logs
+from kit.cli.progress import Progress
 from tests.conftest import PROJECT, shared_data
 
 SCHEMA = json.loads((PROJECT / "kit" / "results.schema.json").read_text())
@@ -114,9 +117,71 @@ def test_an_interrupt_leaves_nothing(tmp_path: Path) -> None:
         time.sleep(0.1)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=300)
-    assert process.returncode == 1
+    assert process.returncode == 130
     assert errors.strip().splitlines()[-1].startswith("kit: interrupted")
     assert list(out.iterdir()) == []
+
+
+@pytest.mark.parametrize("at", ["reading the log", "replay", "storing"])
+@pytest.mark.parametrize("raised", [KeyboardInterrupt, duckdb.InterruptException])
+def test_an_interrupt_at_any_step_is_one_line_and_exit_code_130(
+    at: str, raised: type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, out, told = small_log(tmp_path / "logs"), tmp_path / "out", Progress.__call__
+
+    def stop(self: Progress, step: str) -> None:
+        told(self, step)
+        if step == at:
+            raise raised
+
+    monkeypatch.setattr(Progress, "__call__", stop)
+    assert main(["report", str(log), "--out", str(out), "--set", "what_if=false"]) == 130
+    assert capsys.readouterr().err.splitlines()[-1] == "kit: interrupted; nothing half-made was left behind"
+    assert list(out.iterdir()) == []
+
+
+def test_the_bar_counts_the_cells_of_a_grid(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    progress = Progress(total=2, stream=Terminal())
+    progress("replay")
+    progress.part(3, 12)
+    assert progress._bar.n == 0.25 and progress._bar.desc.startswith("replay 3/12")
+    progress("bounds")
+    assert progress._bar.n == 1
+    progress.close()
+    quiet = Progress(total=2, stream=(lines := io.StringIO()))
+    quiet("replay")
+    quiet.part(3, 12)
+    assert lines.getvalue().count("\n") == 1
+
+
+def test_replicas_samples_and_shapes_on_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = str(small_log(tmp_path / "logs"))
+    asked = ["replay", log, "--policies", "lru", "--capacities", "50000", "--json"]
+    assert main([*asked, "--routing", "root,random", "--set", "replicas=3"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert {(row["routing"], row["replicas"]) for row in rows} == {("root", 3), ("random", 3)}
+    assert main([*asked, "--sample", "0.5"]) == 0
+    assert {row["sample_rate"] for row in json.loads(capsys.readouterr().out)} == {0.5}
+    assert main(["shapes", "--json"]) == 0
+    assert {row["name"] for row in json.loads(capsys.readouterr().out)} >= {"llama-3.1-8b"}
+    for more, said in (
+        (["--routing", "session"], "--routing needs several replicas"),
+        (["--routing", "logged", "--set", "replicas=2"], "the log does not name a replica for every request"),
+        (["--routing", "nearest", "--set", "replicas=2"], "accepted: root, round_robin, random"),
+        (["--sample", "1.5"], "sample must be a share above 0 and at most 1, auto or none"),
+        (["--policies", "tensorrt_priority"], "tensorrt_priority is left out: it needs priority of the requests"),
+        (["--set", "capacity_gib=1", "--set", "kv_shape=nosuch"], "no key-value shape for model 'nosuch'"),
+        (["--set", "capacity_gib=1"], "capacity_gib needs kv_shape"),
+    ):
+        assert main([*asked, *more]) in (1, 2)
+        error = capsys.readouterr().err.strip().splitlines()
+        assert len(error) == 1 and said in error[0]
 
 
 def test_a_failing_notebook_leaves_the_old_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

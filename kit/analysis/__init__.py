@@ -35,11 +35,15 @@ def replay_rows(
     parameters: Parameters,
     capacities: list[int] | None = None,
     progress: Callable[[str], None] = lambda step: None,
+    routes: list[str] | None = None,
 ) -> list[dict[str, Any]]:
-    """Only the replay: rows of `replay[]` for the policies at the given budgets (none given: half, actual, double)."""
+    """Only the replay: rows of `replay[]` for the policies at the given budgets (none given: half, actual, double).
+
+    `routes` are names of `kit.replay.fleet.ROUTES`: the same over several replicas, a budget each.
+    """
     from kit.analysis import run
 
-    return run.only_replay(sources, parameters, capacities, progress)
+    return run.only_replay(sources, parameters, capacities, progress, routes)
 
 
 def compare(before: str, after: str, parameters: Parameters) -> Mapping[str, Any]:

@@ -32,6 +32,13 @@ TITLES = {
     "random": "Random",
     "one_cache": "One cache shared by all, as large",
 }
+IN_WORDS = {
+    "logged": "as the log says",
+    "session": "by session",
+    "root": "by hash of the prefix's beginning",
+    "round_robin": "round robin",
+    "random": "at random",
+}
 AWARE = ("session", "root")
 MOST_REPLICAS = 1024
 
@@ -149,11 +156,7 @@ def sentence(rows: list[dict[str, Any]], replicas: int, base: str) -> str:
         band = f" (95% interval {ends})"
     change = numbers.points(best["hit_token_ratio"] - start["hit_token_ratio"])
     return (
-        f"Over {numbers.count(replicas)} replicas {_lower(best['title'])} finds "
-        f"{numbers.percent(best['hit_token_ratio'])} of input tokens cached, {_lower(start['title'])} "
+        f"Over {numbers.count(replicas)} replicas, requests routed {IN_WORDS[best['routing']]} find "
+        f"{numbers.percent(best['hit_token_ratio'])} of input tokens cached, routed {IN_WORDS[base]} "
         f"{numbers.percent(start['hit_token_ratio'])}: {change}{band}."
     )
-
-
-def _lower(title: str) -> str:
-    return title[0].lower() + title[1:]

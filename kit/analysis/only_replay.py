@@ -25,14 +25,14 @@ def rows_of(
     """Rows of `replay[]` for the policies at the budgets (None: half, actual, double).
 
     With `routes` every row also says `routing` and `replicas`, and its budget is what each replica may hold. LogError
-    where nothing can be replayed, ParameterError where the log cannot be routed so.
+    where nothing can be replayed or a policy lacks what it needs, ParameterError where the log cannot be routed so.
     """
     scene = set_the_scene(log, parameters, capacities, progress)
     if scene.paths is None:
         raise LogError(NO_IDENTITY)
     parameters, left_out = playable(parameters, scene.paths)
-    for said in left_out:
-        progress(said)
+    if left_out:
+        raise LogError("; ".join(left_out))
     progress("replay")
     if routes is not None:
         return _routed(scene, parameters, routes, progress)

@@ -222,6 +222,27 @@ def doubling(results: Results) -> Sentence:
     return Sentence(f"Twice the budget lifts LRU's hit tokens by {numbers.percent(lift)}.")
 
 
+def fleet(results: Results) -> Sentence:
+    """What routing keeps over several replicas, or that one cache is assumed."""
+    found = results["fleet"]
+    if not found:
+        return Sentence("One cache is assumed: the log names no replicas and `replicas` is not given.")
+    told = ", ".join(f"{row['title'].lower()} {numbers.percent(row['hit_token_ratio'])}" for row in found["rows"])
+    return Sentence(f"{found['sentence']} All of them: {told}.")
+
+
+def cache_life(results: Results) -> Sentence:
+    """What LRU writes for nothing, and at what age it evicts."""
+    row = at(results["cache_life"], policy="lru")
+    if row is None:
+        return Sentence("Nothing was replayed under LRU, so the life of cached tokens cannot be told.")
+    unread = numbers.percent(row["evicted_unused_share"]) if row["evicted_unused_share"] is not None else "none"
+    age = row["median_eviction_age"]
+    when = f"{numbers.seconds(age['from_seconds'])} to {numbers.seconds(age['to_seconds'])}" if age else None
+    evicted = f"half of what it evicts has been unused for less than {when}" if when else "it evicts nothing"
+    return Sentence(f"Of the tokens LRU writes, {unread} leave unread; {evicted}.")
+
+
 def breaks(results: Results) -> Sentence:
     """How often a request stops repeating the one before it, and whether the prompt or the room is to blame."""
     found = results["prefix_breaks"]

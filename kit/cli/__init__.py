@@ -1,6 +1,6 @@
 """The command line: `python -m kit COMMAND`; report and batch make reports, the other commands answer one question.
 
-Exit codes: 0 done, 1 the work failed (one line on stderr, the traceback with --debug), 2 wrong usage.
+Exit codes: 0 done, 1 the work failed (one line on stderr, the traceback with --debug), 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import Any
 from kit.analysis.parameters import ParameterError
 from kit.cli.arguments import UsageError, parser
 
+INTERRUPTED = 130
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
@@ -25,13 +27,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (UsageError, ParameterError) as error:
         return _failed(error, debug, 2)
     except KeyboardInterrupt:
-        print("kit: interrupted; nothing half-made was left behind", file=sys.stderr)
-        return 1
+        return _interrupted()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
-        return _failed(error, debug, 1)
+        return _interrupted() if _was_interrupt(error) else _failed(error, debug, 1)
 
 
 def _run(chosen: Any) -> int:
@@ -41,6 +42,20 @@ def _run(chosen: Any) -> int:
     handler = made.get(chosen.command) or getattr(commands, chosen.command)
     code: int = handler(chosen)
     return code
+
+
+def _interrupted() -> int:
+    print("kit: interrupted; nothing half-made was left behind", file=sys.stderr)
+    return INTERRUPTED
+
+
+def _was_interrupt(error: BaseException | None) -> bool:
+    """True where Ctrl-C is behind an error: DuckDB turns it into one of its own."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt) or type(error).__name__ == "InterruptException":
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _failed(error: Exception, debug: bool, code: int) -> int:

@@ -27,7 +27,7 @@ def parser() -> argparse.ArgumentParser:
     root = Parser(
         prog="python -m kit",
         description="Which eviction policy should this prefix cache run, and what is that worth?",
-        epilog="Exit codes: 0 done, 1 the work failed, 2 wrong usage.",
+        epilog="Exit codes: 0 done, 1 the work failed, 2 wrong usage, 130 interrupted.",
     )
     root.add_argument("--debug", action="store_true", help="show the traceback of an error")
     commands = root.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
@@ -41,6 +41,7 @@ def parser() -> argparse.ArgumentParser:
         ("policies", "the eviction policies and where each comes from"),
         ("formats", "the log layouts that are recognised"),
         ("prices", "the built-in price table, in currency per million tokens"),
+        ("shapes", "models whose key-value memory per token is known, for budgets in GiB"),
     ):
         _common(commands.add_parser(name, help=text, description=text), as_json=True)
     _sample(commands)
@@ -53,6 +54,7 @@ def _report(commands: argparse._SubParsersAction) -> None:
     p.add_argument("--out", default="reports", metavar="DIR", help="folder of the reports (default: reports)")
     p.add_argument("--name", default=None, metavar="NAME", help="name of the report's folder (default: the log's name)")
     p.add_argument("--for", dest="reading", choices=("finance", "infra", "both"), default="both", help="who reads it")
+    _sampling(p)
     _settings(p)
     _common(p, as_json=True)
 
@@ -67,6 +69,7 @@ def _batch(commands: argparse._SubParsersAction) -> None:
     p.add_argument("--jobs", type=_positive, default=None, metavar="N", help="reports made at the same time")
     p.add_argument("--for", dest="reading", choices=("finance", "infra", "both"), default="both", help="who reads it")
     p.add_argument("--redo", action="store_true", help="make reports again that are finished and current")
+    _sampling(p)
     _settings(p)
     _common(p, as_json=True)
 
@@ -86,6 +89,13 @@ def _replay(commands: argparse._SubParsersAction) -> None:
     _log(p)
     p.add_argument("--policies", default=None, metavar="A,B", help="policies to replay")
     p.add_argument("--capacities", default=None, metavar="TOKENS,TOKENS", help="budgets in tokens")
+    p.add_argument(
+        "--routing",
+        default=None,
+        metavar="A,B",
+        help="over several replicas, a budget each: logged, session, root, round_robin, random (--set replicas=N)",
+    )
+    _sampling(p)
     _settings(p)
     _common(p, as_json=True)
 
@@ -120,6 +130,21 @@ def _sample(commands: argparse._SubParsersAction) -> None:
 
 def _log(p: argparse.ArgumentParser) -> None:
     p.add_argument("log", nargs="+", metavar="LOG", help=LOG_HELP)
+
+
+def _sampling(p: argparse.ArgumentParser) -> None:
+    p.add_argument(
+        "--sample",
+        default=None,
+        metavar="RATE|auto",
+        help="replay this share of the sessions at the same share of the budget, and say its error; auto: by size",
+    )
+
+
+def chosen_settings(chosen: argparse.Namespace) -> list[str]:
+    """The `name=value` texts of a command: --set as given, and --sample as the parameter it stands for."""
+    sample = getattr(chosen, "sample", None)
+    return [*chosen.set, *([] if sample is None else [f"sample={sample}"])]
 
 
 def _settings(p: argparse.ArgumentParser) -> None:

@@ -22,7 +22,7 @@ from typing import Any
 from kit.analysis.folders import ENDINGS, log_name
 from kit.analysis.parameters import Parameters, from_settings
 from kit.analysis.store import REPORT_HTML, RESULTS_JSON, analysis_key, stored
-from kit.cli.arguments import UsageError, pairs
+from kit.cli.arguments import UsageError, chosen_settings, pairs
 
 GIB_PER_REPORT = 1.5
 
@@ -47,7 +47,7 @@ class Outcome:
 
 def command(chosen: argparse.Namespace) -> int:
     """Make every report, write index.html and batch.json; exit code 1 if any log failed."""
-    parameters = from_settings(chosen.set, pairs(chosen.map, "--map"), chosen.format)
+    parameters = from_settings(chosen_settings(chosen), pairs(chosen.map, "--map"), chosen.format)
     out = Path(chosen.out)
     out.mkdir(parents=True, exist_ok=True)
     logs = named_logs(chosen.log)
@@ -158,7 +158,7 @@ def _one(
 
 
 def _report_command(name: str, log: str, out: Path, chosen: argparse.Namespace) -> list[str]:
-    options = [text for value in chosen.set for text in ("--set", value)]
+    options = [text for value in chosen_settings(chosen) for text in ("--set", value)]
     options += [text for value in chosen.map for text in ("--map", value)]
     options += ["--format", chosen.format] if chosen.format else []
     return [

@@ -12,7 +12,7 @@ from typing import Any
 from kit import numbers
 from kit.analysis.parameters import ParameterError, from_settings
 from kit.analysis.store import clean
-from kit.cli.arguments import UsageError, pairs
+from kit.cli.arguments import UsageError, chosen_settings, pairs
 from kit.cli.progress import Progress
 
 
@@ -64,22 +64,25 @@ def inspect(chosen: argparse.Namespace) -> int:
 
 
 def replay(chosen: argparse.Namespace) -> int:
-    """Replay policies at capacities and print the rows of `replay[]`."""
+    """Replay policies at capacities and print the rows of `replay[]`; with --routing over several replicas."""
     from kit.analysis import replay_rows
 
-    settings = list(chosen.set)
+    settings = chosen_settings(chosen)
     if chosen.policies:
         settings.append(f"policies={chosen.policies}")
     parameters = from_settings(settings, pairs(chosen.map, "--map"), chosen.format)
     progress = Progress(total=4, quiet=chosen.json)
     try:
-        rows = replay_rows(chosen.log, parameters, _capacities(chosen.capacities), progress=progress)
+        routes = [name.strip() for name in chosen.routing.split(",")] if chosen.routing is not None else None
+        rows = replay_rows(chosen.log, parameters, _capacities(chosen.capacities), progress, routes)
     finally:
         progress.close()
     if chosen.json:
         _print_json(rows)
         return 0
-    columns = ["policy", "capacity_tokens", "assumption", "window", "hits", "hit_tokens", "hit_token_ratio"]
+    columns = ["routing", "replicas"] if routes else []
+    columns += ["policy", "capacity_tokens", "assumption", "window", "hits", "hit_tokens", "hit_token_ratio"]
+    columns += ["sample_rate", "sample_lru_error"] if parameters.sample else []
     columns += ["evictions", "cost_per_request", "m_eq"]
     print(_table(rows, columns))
     return 0
@@ -111,8 +114,17 @@ def policies(chosen: argparse.Namespace) -> int:
     if chosen.json:
         _print_json(rows)
     else:
-        print(_table(rows, ["name", "title", "candidate", "source"]))
+        told = [{**row, "also needs": _also_needs(REGISTRY[str(row["name"])])} for row in rows]
+        print(_table(told, ["name", "title", "candidate", "also needs", "source"]))
     return 0
+
+
+def _also_needs(policy: Any) -> str:
+    """What a policy needs of the log beyond times and prefixes, in brief."""
+    from kit.policies import FIELDS
+
+    needed = [name.replace(" (or it is as if all had the same)", " (optional)") for name in policy.needs[len(FIELDS) :]]
+    return ", ".join(needed) or numbers.ABSENT
 
 
 def formats(chosen: argparse.Namespace) -> int:
@@ -145,6 +157,18 @@ def prices(chosen: argparse.Namespace) -> int:
         _print_json(rows)
     else:
         print(_table(rows, ["name", "tier_above", "input", "read", "write_short", "write_long", "output", "currency"]))
+    return 0
+
+
+def shapes(chosen: argparse.Namespace) -> int:
+    """List the models whose key-value memory per token is known."""
+    from kit.replay.room import catalogue
+
+    rows = catalogue()
+    if chosen.json:
+        _print_json(rows)
+    else:
+        print(_table(rows, list(rows[0])))
     return 0
 
 

@@ -25,7 +25,7 @@ from kit.analysis.folders import log_name, whole_or_nothing
 from kit.analysis.parameters import Parameters, from_settings
 from kit.analysis.store import REPORT_HTML
 from kit.cli import notebooks
-from kit.cli.arguments import pairs
+from kit.cli.arguments import chosen_settings, pairs
 from kit.cli.progress import Progress
 
 RUN_JSON = "run.json"
@@ -46,7 +46,7 @@ class Made:
 
 def command(chosen: argparse.Namespace) -> int:
     """Make one report and print what was read, what was decided and where the file is."""
-    parameters = from_settings(chosen.set, pairs(chosen.map, "--map"), chosen.format)
+    parameters = from_settings(chosen_settings(chosen), pairs(chosen.map, "--map"), chosen.format)
     made = make(chosen.log, Path(chosen.out), parameters, chosen.reading, chosen.name, quiet=chosen.json)
     print(json.dumps(summary(made), ensure_ascii=False) if chosen.json else "\n".join(lines(made)))
     return 0

@@ -7,6 +7,7 @@ from typing import Any
 
 from kit import numbers
 from kit.charts import pick
+from kit.report.engine import budget_words, sample_label
 from kit.report.table import Table, plain
 from kit.report.verdict import has_money, is_switch, percent_change
 
@@ -30,7 +31,7 @@ def _note(results: Row) -> str:
     blocks = pick.get(results, "settings.bootstrap_blocks")
     basis = plain(pick.get(results, "settings.block_basis", "requests"))
     return (
-        f"Budget {numbers.count(pick.actual_capacity(results))} tokens, {pick.main_assumption(results)} assumption, "
+        f"Budget {budget_words(results)}, {pick.main_assumption(results)} assumption, "
         f"{window_words(results)}. Intervals: paired bootstrap over {numbers.count(blocks)} blocks ({basis}); "
         "they cover chance in this traffic, not new prices or growth."
     )
@@ -38,9 +39,10 @@ def _note(results: Row) -> str:
 
 def window_words(results: Row) -> str:
     """The window in words."""
+    label = sample_label(results)
     if pick.main_window(results) == "warm":
-        return str(pick.get(results, "settings.warm_basis", "after warm-up"))
-    return "all requests, from an empty cache"
+        return str(pick.get(results, "settings.warm_basis", "after warm-up")) + label
+    return "all requests, from an empty cache" + label
 
 
 def span_words(results: Row) -> str:

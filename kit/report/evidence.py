@@ -7,6 +7,7 @@ from typing import Any
 from kit import charts, numbers
 from kit.charts import pick
 from kit.report.before_after import window_words
+from kit.report.engine import sample_label, with_seeds
 from kit.report.table import Picture, Section, Table, Text, csv_link, plain, svg_link, written
 
 Row = dict[str, Any]
@@ -124,7 +125,7 @@ def policies(results: Row) -> Table | None:
     lines += [
         (
             pick.title_of(results, row["policy"]) + (" (recommended)" if row["policy"] == proposed else ""),
-            numbers.percent(row.get("hit_token_ratio")),
+            with_seeds(row),
             numbers.percent(_rate(row)),
             numbers.short(row.get("hit_tokens")),
             numbers.short(missed(row, "evicted")),
@@ -212,7 +213,7 @@ def budgets(results: Row) -> Table | None:
     head = ("Policy", "Assumption", *(f"{numbers.short(size)} tokens" for size in capacities))
     return Table(
         "budgets",
-        "Input tokens found cached, by budget and assumption",
+        "Input tokens found cached, by budget and assumption" + sample_label(results),
         head,
         lines,
         text_columns=frozenset({0, 1}),

@@ -8,6 +8,7 @@ from typing import Any
 
 from kit import numbers
 from kit.charts import pick
+from kit.report.engine import sample_label
 from kit.report.table import plain
 
 Row = dict[str, Any]
@@ -57,7 +58,7 @@ def scope(results: Row) -> str:
         dates = "times counted from the start of the log"
     sessions = f"{numbers.count(log['sessions'])} sessions" if log.get("sessions") else "sessions not told apart"
     kept = numbers.count(log.get("requests", log.get("kept")))
-    return f"{name.rsplit('/', 1)[-1]} · {dates} · {kept} requests · {sessions}"
+    return f"{name.rsplit('/', 1)[-1]} · {dates} · {kept} requests · {sessions}{sample_label(results)}"
 
 
 def is_switch(results: Row) -> bool:

@@ -1,0 +1,159 @@
+"""For those who run the cache: how sampled figures are, what routing wins, what becomes of cached tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kit import numbers
+from kit.charts import pick
+from kit.report.table import Part, Section, Table, Text, plain
+
+Row = dict[str, Any]
+
+
+def engine(results: Row) -> Section:
+    """The sample's error, the fleet route by route, and how long entries live under every policy."""
+    said = [Text(words) for words in (sample_sentence(results), fleet_sentence(results)) if words]
+    tables = [table for table in (sample_errors(results), fleet(results), cache_life(results)) if table]
+    parts: tuple[Part, ...] = (*said, *tables)
+    return Section("engine", "Replicas, and the life of cached tokens", parts, frozenset({"infra"}))
+
+
+def sample_label(results: Row) -> str:
+    """`, estimated from 10% of sessions` where figures come from a sample, else nothing."""
+    sample = pick.get(results, "settings.sample")
+    if not sample:
+        return ""
+    return f", estimated from {numbers.percent(sample.get('rate'), 0)} of {plain(sample.get('what'))}"
+
+
+def budget_words(results: Row) -> str:
+    """The budget in tokens, and in GiB where the size of a token in memory is known."""
+    gib = pick.get(results, "settings.capacity_gib")
+    beside = f" ({numbers.decimal(gib, 2)} GiB)" if gib is not None else ""
+    return f"{numbers.count(pick.actual_capacity(results))} tokens{beside}"
+
+
+def with_seeds(row: Row) -> str:
+    """The share of tokens found by one row; policies that draw also say lowest and highest over their seeds."""
+    found, spread = numbers.percent(row.get("hit_token_ratio")), row.get("seed_spread")
+    if not spread:
+        return found
+    ends = numbers.span(numbers.percent(spread.get("low"), 2), numbers.percent(spread.get("high"), 2))
+    return f"{found} (over seeds {ends})"
+
+
+def sample_sentence(results: Row) -> str:
+    """What was sampled, why so much, and what that means; empty for the whole log."""
+    sample = pick.get(results, "settings.sample")
+    if not sample:
+        return ""
+    kept, whole = numbers.count(sample.get("requests")), numbers.count(sample.get("requests_of_log"))
+    return (
+        f"Replayed figures are estimates: {kept} of {whole} requests, {numbers.percent(sample.get('rate'), 0)} of "
+        f"{plain(sample.get('what'))} ({plain(sample.get('reason'))}), at the same share of the budget, scaled up by "
+        "input tokens. The curve of LRU over all budgets is of the whole log."
+    )
+
+
+def sample_errors(results: Row) -> Table | None:
+    """By how much the sample is off on LRU at every budget."""
+    rows = pick.get(results, "settings.sample.lru_errors", [])
+    if not rows:
+        return None
+    lines = tuple(
+        (f"{numbers.short(row.get('capacity_tokens'))} tokens", numbers.points(row.get("hit_token_ratio"), 2))
+        for row in rows
+    )
+    note = "Tokens found cached with LRU: the sample less the whole log. Other policies err alike, not equally."
+    return Table("sample_errors", "What the sample gets wrong", ("Budget", "Error on LRU"), lines, note)
+
+
+def fleet_sentence(results: Row) -> str:
+    """What cache-aware routing wins; empty where one cache is assumed."""
+    return plain(pick.get(results, "fleet.sentence") or "", longest=1000)
+
+
+def fleet(results: Row) -> Table | None:
+    """What every route keeps with the same replicas and budgets."""
+    found = pick.get(results, "fleet")
+    if not found:
+        return None
+    currency = pick.get(results, "money.currency") or "USD"
+    lines = tuple(
+        (
+            plain(row.get("title")),
+            numbers.percent(row.get("hit_token_ratio")),
+            numbers.short(row.get("hit_tokens")),
+            *_difference(row),
+            _busiest(row),
+            numbers.money(row.get("cost"), currency),
+        )
+        for row in found.get("rows", [])
+    )
+    base = next((row.get("title") for row in found["rows"] if row.get("routing") == found.get("base")), "the base")
+    head = (
+        "Routing", "Tokens found cached", "Hit tokens", "Change", "95% interval", "Requests on the busiest",
+        f"Input bill ({currency})",
+    )  # fmt: skip
+    size, total = (numbers.count(found.get(name)) for name in ("capacity_tokens", "total_capacity_tokens"))
+    left = "".join(f" {plain(row.get('routing'))}: {plain(row.get('reason'))}." for row in found.get("left_out", []))
+    note = f"Change against: {plain(base).lower()}. LRU, all requests, {size} tokens each, {total} together.{left}"
+    caption = f"{numbers.count(found.get('replicas'))} replicas, by how requests are routed{sample_label(results)}"
+    return Table("fleet", caption, head, lines, note, narrow="scroll")
+
+
+def _busiest(row: Row) -> str:
+    found = row.get("busiest_request_share")
+    return numbers.ABSENT if found is None else numbers.percent(found)
+
+
+def _difference(row: Row) -> tuple[str, str]:
+    told = (row.get("interval") or {}).get("hit_token_ratio")
+    if not told:
+        return numbers.ABSENT, numbers.ABSENT
+    band = numbers.span(numbers.points(told.get("low")), numbers.points(told.get("high")))
+    return numbers.points(told.get("value")), band
+
+
+def cache_life(results: Row) -> Table | None:
+    """What is written and never read, how old entries are when they are pushed out, how deep hits reach."""
+    rows = pick.get(results, "cache_life", [])
+    if not rows:
+        return None
+    lines = tuple(
+        (
+            pick.title_of(results, str(row.get("policy"))),
+            numbers.short(row.get("written_tokens")),
+            numbers.percent(row.get("evicted_unused_share")),
+            numbers.short(row.get("evicted_tokens")),
+            _age(row.get("median_eviction_age")),
+            _deep(row.get("hit_depth") or []),
+            numbers.short(row.get("resident_tokens_mean")),
+        )
+        for row in rows
+    )
+    head = (
+        "Policy", "Written tokens", "Left unread", "Evicted tokens", "Median age when evicted",
+        "Hits on 9/10 of the prompt or more", "Held on average",
+    )  # fmt: skip
+    note = (
+        "Left unread: share of written tokens that were pushed out or expired before anyone read them. Age: since the "
+        "last use, weighted by tokens. All ages and depths, and hits hour by hour, are in results.json."
+    )
+    caption = f"The life of cached tokens at {budget_words(results)}{sample_label(results)}"
+    return Table("cache_life", caption, head, lines, note, narrow="scroll")
+
+
+def _age(step: Row | None) -> str:
+    """A doubling step of seconds in words."""
+    if not step:
+        return numbers.ABSENT
+    return f"{numbers.seconds(step.get('from_seconds'))} to {numbers.seconds(step.get('to_seconds'))}"
+
+
+def _deep(rows: list[Row]) -> str:
+    """Share of hit requests whose hit reached nine tenths of the prompt."""
+    total = sum(row.get("requests") or 0 for row in rows)
+    deep = sum(row.get("requests") or 0 for row in rows if (row.get("from_share") or 0) >= 0.9)
+    return numbers.percent(deep / total) if total else numbers.ABSENT
