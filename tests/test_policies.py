@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kit.policies import REGISTRY, Policy, lecar, lhd, marconi, redis_lfu, redis_lru, tlru, workload_aware
-from kit.prefix import Paths, build_forest, make_paths
-from kit.replay import FIELDS, Setting, build, lost_reads, optimal, replay
+from kit.prefix import Paths, build_forest, flat_forest, make_paths
+from kit.replay import FIELDS, Setting, build, lost_reads, optimal, replay, search
 from tests.plain_policies import RULES, hosted
 from tests.test_replay import FIRST, SECOND, SETTINGS, conserves, figures, flat, nested, weeks
 
@@ -177,8 +177,30 @@ def test_marconi_weighs_work_against_recency() -> None:
         utility = [alpha * w + f for w, f in zip(work, fresh, strict=True)]
         assert utility.index(min(utility)) == victim
     paths = nested(["ab", "c"])
-    beyond = marconi.efficiency(paths.path_tokens, paths.tokens, 4096.0) - 6 * 4096
+    beyond = marconi.efficiency(paths.path_tokens, paths.parent, 4096.0) - 6 * 4096
     assert beyond.tolist() == [0 + 1, 1 + 2, 0 + 1]  # tokens up to the parent + up to the block
+
+
+def test_marconi_searches_its_alpha_on_the_requests_after_the_first_eviction() -> None:
+    # room for 12 tokens: long L (10) and one-token a b c ...; the fourth request is the first to evict (10 + 1 + 1 + 1),
+    # three come before it, so the next 15 are searched and alpha holds from request 18 on.
+    # In the window L comes back after four shorts each time: recency (alpha 0) has thrown it out, work keeps it.
+    names = "Labc" + "Ldefg" * 3 + "Lhijk" * 2
+    sizes = np.array([10 if name == "L" else 1 for name in names])
+    leaf, parent, tokens, *_ = flat_forest(np.array([ord(name) for name in names], np.uint64), sizes)
+    paths = make_paths(parent, tokens, leaf, np.arange(sizes.size) * 1_000_000)
+    rule = REGISTRY["marconi"]
+    assert search.requests_before_eviction(paths, rule, 12, Setting(), {}, False) == 3
+    found = search.searched(paths, rule, 12, Setting(), {}, False)
+    hits = {}
+    for alpha in (0.0, found["alpha"]):
+        chosen = {"alpha": alpha, "start": 18.0}
+        hits[alpha] = replay(paths, "marconi", capacity_tokens=12, compiled=False, parameters=chosen).total()["hits"]
+    assert found["start"] == 18.0 and found["alpha"] > 0 and hits[found["alpha"]] > hits[0.0]
+    own = replay(paths, "marconi", capacity_tokens=12, compiled=False)
+    assert own.total()["hits"] == hits[found["alpha"]]  # nobody gives alpha: it is searched
+    short = search.searched(paths, rule, 40, Setting(), {}, False)
+    assert short == {"alpha": 0.0}  # nothing is ever evicted, nothing to search
 
 
 @st.composite
@@ -200,7 +222,8 @@ def test_every_policy_equals_its_plain_statement(policy: str, data: st.DataObjec
     paths, requests = data.draw(tagged_weeks(st.integers(1, 4)))
     setting: Setting = data.draw(SETTINGS)
     capacity = data.draw(st.integers(1, 16))
-    tally = replay(paths, policy, capacity_tokens=capacity, setting=setting, compiled=False)
+    fixed = {"alpha": 1.0} if policy == "marconi" else None  # its search has a test of its own
+    tally = replay(paths, policy, capacity_tokens=capacity, setting=setting, parameters=fixed, compiled=False)
     conserves(tally)
     plain = hosted(RULES[policy], paths, capacity, setting)
     lost = lost_reads(paths, setting.loss, setting.seed)

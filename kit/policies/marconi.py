@@ -4,7 +4,10 @@ Source: Marconi (MLSys 2025) @0801661, `radix_cache_hybrid.py`. Utility = `alpha
 scaled(1 / idle seconds); all equal scales to 1; ties: the leaf looked at first. Work of a prefix of L tokens in a pure
 attention model of width D: 24 L D^2 + 4 L^2 D per layer, against 4 L D bytes; a hit refreshes the deepest matched block
 only. Every eviction looks at all leaves: slow where there are many.
-Leaves out: the grid search for `alpha` (a parameter here; 0 is recency), inner nodes with one child, Mamba layers.
+`alpha` is searched as there, once, where it is not given: 0 (recency) until `window` times as many requests as came
+before the first eviction have followed it, then the value of 0, 0.1 ... 2 that saves most work on those requests (ties:
+the smallest). A log that ends before that has alpha 0 throughout. `alpha` given holds from request `start` on.
+Leaves out: inner nodes with one child, Mamba layers.
 """
 
 from __future__ import annotations
@@ -17,12 +20,14 @@ from numpy.typing import NDArray
 from kit.policies.samples import add_leaf, drop_leaf, no_leaves
 
 TITLE = "Marconi (recency and work saved)"
-PARAMETERS: dict[str, float] = {"alpha": 1.0, "width": 4096.0}
+PARAMETERS: dict[str, float] = {"alpha": 0.0, "start": 0.0, "width": 4096.0, "window": 5.0}
+SEARCHED = "alpha"
+GRID = tuple(step / 10 for step in range(21))
 
 
 class Pool(NamedTuple):
     """Resident leaves (see `kit.policies.samples`); per node `used_us` and `worth` (work per byte); `now` [2]: last
-    request, last one with a hit; `ts_us` per request; `alpha` [1]."""
+    request, last one with a hit; `ts_us` per request; `alpha` [2]: the weight, the request from which it holds."""
 
     leaves: NDArray[np.int32]
     at: NDArray[np.int32]
@@ -35,18 +40,28 @@ class Pool(NamedTuple):
     alpha: NDArray[np.float64]
 
 
-def efficiency(path_tokens: NDArray[np.int64], tokens: NDArray[np.int64], width: float) -> NDArray[np.float64]:
+def upto_parent(path_tokens: NDArray[np.int64], parent: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Tokens from the root to the parent of each block, inclusive; 0 for a root."""
+    return np.where(parent >= 0, path_tokens[np.maximum(parent, 0)], 0) if parent.size else path_tokens
+
+
+def efficiency(path_tokens: NDArray[np.int64], parent: NDArray[np.int32], width: float) -> NDArray[np.float64]:
     """Work saved by a block beyond its parent, per byte of it: 6 D + (tokens up to it + tokens up to its parent)."""
-    return 6.0 * width + path_tokens + (path_tokens - tokens)
+    return 6.0 * width + path_tokens + upto_parent(path_tokens, parent)
+
+
+def work(path_tokens: NDArray[np.int64], parent: NDArray[np.int32], width: float) -> NDArray[np.float64]:
+    """Work saved by a block beyond its parent, in units of 4 D operations per layer: what the search adds up."""
+    return efficiency(path_tokens, parent, width) * (path_tokens - upto_parent(path_tokens, parent))
 
 
 def pool(
-    nodes: int, path_tokens: NDArray[np.int64], tokens: NDArray[np.int64], ts_us: NDArray[np.int64],
-    alpha: float = 1.0, width: float = 4096.0,
+    nodes: int, path_tokens: NDArray[np.int64], parent: NDArray[np.int32], ts_us: NDArray[np.int64],
+    alpha: float = 0.0, width: float = 4096.0, start: float = 0.0,
 ) -> Pool:  # fmt: skip
     """Nothing resident."""
-    return Pool(*no_leaves(nodes, 1.0), np.zeros(nodes, np.int64), efficiency(path_tokens, tokens, width),
-                np.array([0, -1]), ts_us, np.array([alpha]))  # fmt: skip
+    return Pool(*no_leaves(nodes, 1.0), np.zeros(nodes, np.int64), efficiency(path_tokens, parent, width),
+                np.array([0, -1]), ts_us, np.array([alpha, start]))  # fmt: skip
 
 
 def enter(p: Any, own: Any, node: int, depth: int, is_leaf: bool, request: int, now_us: int) -> None:
@@ -92,7 +107,9 @@ def scaled(value: float, low: float, high: float) -> float:
 
 def victim(p: Any, own: Any, nodes: Any, request: int) -> int:
     """The leaf of lowest utility not pinned by this request; -1 = none."""
-    now_us = p.ts_us[request if request >= 0 else p.now[0]]
+    now = request if request >= 0 else p.now[0]
+    now_us = p.ts_us[now]
+    alpha = p.alpha[0] if now >= p.alpha[1] else 0.0
     low_worth, high_worth, low_recency, high_recency = np.inf, -np.inf, np.inf, -np.inf
     for k in range(p.size[0]):
         node = np.int64(p.leaves[k])
@@ -106,7 +123,7 @@ def victim(p: Any, own: Any, nodes: Any, request: int) -> int:
         node = np.int64(p.leaves[k])
         if nodes[node].pinned != request:
             worth = scaled(p.worth[node], low_worth, high_worth)
-            utility = p.alpha[0] * worth + scaled(recency(p, node, now_us), low_recency, high_recency)
+            utility = alpha * worth + scaled(recency(p, node, now_us), low_recency, high_recency)
             if utility < lowest:
                 best = node
                 lowest = utility

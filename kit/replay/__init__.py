@@ -153,7 +153,12 @@ def replay(
     if capacity_tokens < paths.block_tokens:
         raise ValueError(f"capacity_tokens must be at least one block ({paths.block_tokens}), got {capacity_tokens}")
     chosen = named(policy) if isinstance(policy, str) else policy
-    return _run(paths, chosen, int(capacity_tokens), setting or Setting(), parameters, compiled)
+    rules = setting or Setting()
+    if getattr(chosen.module, "SEARCHED", None) not in (None, *(parameters or {})):
+        from kit.replay import search
+
+        parameters = search.searched(paths, chosen, int(capacity_tokens), rules, parameters or {}, compiled)
+    return _run(paths, chosen, int(capacity_tokens), rules, parameters, compiled)
 
 
 def ceiling(paths: Paths, setting: Setting | None = None) -> Tally:
