@@ -156,6 +156,45 @@ TRAIL = [
 ]
 
 
+CONDITIONS = {
+    3: [("LRU reaches 46% of the ceiling", "at least 95%", False, -0.52)],
+    6: [
+        ("the top 5% of keys carry 61% of requests", "at least 50%", True, 0.22),
+        ("74% of a day's top keys return the next day", "at least 50%", True, 0.48),
+        ("LFU with decay changes hit tokens by +13.0 pt", "whole interval on the better side", True, 11.2),
+    ],
+    8: [("keys are flat", "yes", True, None), ("correlation: not found", "at most −0.30", None, None)],
+}
+
+
+def conditions(rule: int) -> list[dict[str, Any]]:
+    """The conditions of a rule as the decision writes them."""
+    names = ("words", "asked", "holds", "margin")
+    return [{"measure": "m", **dict(zip(names, line, strict=True))} for line in CONDITIONS.get(rule, [])]
+
+
+def chargeback() -> dict[str, Any]:
+    """Two owners and the requests of none: 300 + 150 + 64.80 = 514.80 dollars; 20 - 5 - 3 = 12 dollars saved."""
+    rows = []
+    for owner, requests, tokens, cost, saving in (
+        ("team-a", 6_000, 120_000_000, 300.0, 20.0),
+        ("team-b", 3_000, 60_000_000, 150.0, -5.0),
+        ("not found", 1_000, 20_000_000, 64.8, -3.0),
+    ):
+        rows.append(
+            {"owner": owner, "requests": requests, "input_tokens": tokens, "read_tokens": tokens // 2,
+             "write_tokens": tokens // 2, "write_long_tokens": 0, "uncached_tokens": 0, "cost": cost,
+             "output_cost": None, "avoidable_cost": cost / 10, "saving": saving, "cost_share": cost / 514.8,
+             "input_token_share": tokens / INPUT, "saving_share": saving / 12.0}
+        )  # fmt: skip
+    total = {
+        "requests": REQUESTS, "input_tokens": INPUT, "read_tokens": INPUT // 2, "write_tokens": INPUT // 2,
+        "write_long_tokens": 0, "uncached_tokens": 0, "cost": 514.8, "output_cost": None, "avoidable_cost": 51.48,
+        "saving": 12.0,
+    }  # fmt: skip
+    return {"basis": "as reported", "currency": "USD", "saving_of": "retention", "total": total, "owners": rows}
+
+
 def inter_turn() -> list[dict[str, Any]]:
     """Two kinds of session, both clocks; mu and sigma are of the natural logarithm of seconds."""
     rows = []
@@ -451,7 +490,8 @@ def results(priced: bool = True) -> dict[str, Any]:
                 {"rule": 9, "policy": "gdsf", "margin": 0.1, "text": "Rule 9 (GDSF) would fire but comes after rule 6"}
             ],
             "trail": [
-                dict(
+                {"conditions": conditions(line[0])}
+                | dict(
                     zip(
                         ("rule", "question", "measured", "threshold", "margin", "outcome", "would_say"),
                         line,

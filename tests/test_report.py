@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import copy
 import csv
+import hashlib
 import html
 import io
 import json
@@ -17,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kit import numbers, report
+from kit.report import interactive
 from kit.report.money import add_up
 from kit.report.table import Table, csv_cell, csv_text, plain, written
 from tests import report_fixture
@@ -119,9 +121,7 @@ def test_a_thin_log_shows_the_provisional_verdict(results):
     thin = copy.deepcopy(results)
     thin["decision"] |= {"rule": 0, "policy": "lru", "sentence": "Keep LRU and collect more log.",
                          "provisional": {"rule": 4, "policy": "lru", "sentence": "Keep LRU, buy room."}}  # fmt: skip
-    assert (
-        "Provisional, were this log enough to decide on: Keep LRU, buy room." in Page(report.render(thin)).text
-    )
+    assert "Provisional, were this log enough to decide on: Keep LRU, buy room." in Page(report.render(thin)).text
 
 
 def test_without_prices_no_money_is_made_up():
@@ -137,9 +137,28 @@ def test_without_prices_no_money_is_made_up():
 def test_every_rule_is_in_the_trail_and_the_fired_one_is_marked(results, page):
     rows = page.tables["table-decision_trail"][1:]
     assert len(rows) == len(results["decision"]["trail"]) == 12
-    assert [row[0] for row in rows if row[4] == "fires"] == ["6 Is reuse skewed and steady?"]
-    assert rows[9][4] == "not consulted: would fire: Switch to LFU with decay at this budget"
+    assert [row[0] for row in rows if row[2] == "fires"] == ["6 Is reuse skewed and steady?"]
+    assert rows[9][2] == "not consulted: would fire: Switch to LFU with decay at this budget"
     assert rows[5][1] == "not found"
+
+
+def test_each_condition_stands_on_its_own_with_what_is_asked(page):
+    rows = page.tables["table-decision_trail"][1:]
+    assert rows[3][1] == "Not met: LRU reaches 46% of the ceiling (asked: at least 95%; 52% short of it)"
+    assert rows[6][1] == (
+        "Met: the top 5% of keys carry 61% of requests (asked: at least 50%; 22% past it)"
+        "Met: 74% of a day's top keys return the next day (asked: at least 50%; 48% past it)"
+        "Met: LFU with decay changes hit tokens by +13.0 pt (asked: clearly better)"
+    )
+    assert rows[8][1] == "Met: keys are flatcorrelation: not found (asked: at most −0.30)"
+
+
+def test_what_a_rule_adds_to_its_conditions_is_kept(results):
+    more = copy.deepcopy(results)
+    line = more["decision"]["trail"][3]
+    line["measured"] = line["conditions"][0]["words"] + "; rows that cannot be told on this log: 5"
+    said = Page(report.render(more)).tables["table-decision_trail"][4][1]
+    assert said.endswith("52% short of it)rows that cannot be told on this log: 5")
 
 
 def test_tables_say_what_the_results_say(results, page):
@@ -175,6 +194,59 @@ def test_retention_is_a_key_figure_and_a_table(page):
     ]
 
 
+def test_retention_says_when_it_saves_and_which_mix_costs_less(results):
+    """Long for the shared prefixes (60 to 45 dollars) while all others stay short: 15 dollars less again."""
+    assert (
+        "a saving only where it is not set already, counted with room for every prefix"
+        in Page(report.render(results)).text
+    )
+    mixed = copy.deepcopy(results)
+    verdict = mixed["ttl_verdict"] | {"long_share_of_writes": 0.25}
+    head = {"dimension": "segment", "next_best": "short", "saving": {"value": 15.0, "low": 12.0, "high": 18.0}}
+    verdict["groups"] += [
+        {**head, "group": "shared", "choice": "long", "costs": {"none": 90.0, "short": 60.0, "long": 45.0}},
+        {**head, "group": "own", "choice": "short", "costs": {"none": 510.0, "short": 454.8, "long": 481.8}},
+    ]
+    mixed["ttl_verdict"] = verdict
+    text = Page(report.render(mixed, "finance")).text
+    assert "(75% of the written tokens have it)" in text
+    assert (
+        "A mix costs $15.00 less again (95% interval $12.00 to $18.00): the long retention for prefixes that several "
+        "sessions share and the short retention for the rest."
+    ) in text
+
+
+def test_prices_that_ended_before_the_list_was_checked_are_named(results):
+    assert "Ended before" not in Page(report.render(results)).text
+    ended = copy.deepcopy(results)
+    ended["money"]["rates"][0]["valid_to"] = "2026-11-18"  # checked 2026-11-20
+    text = Page(report.render(ended, "finance")).text
+    assert text.count("model-m until 2026-11-18") == 2  # under the bill and under the prices
+
+
+def test_one_cache_is_assumed_once(results):
+    twice = copy.deepcopy(results)
+    twice["log"]["warnings"] = ["no replica column: one cache is assumed"]
+    assert Page(report.render(twice)).text.count("replica") == Page(report.render(results)).text.count("replica")
+
+
+def test_page_one_explains_itself(page):
+    """A reader without the words: what a cache holds, what it costs, what the proposed policy costs."""
+    assert "A cache holds 1,000,000 tokens of them" in page.text
+    assert "LRU drops what was unused longest. Over this log the input costs $515 with LRU, without any cache $600. " \
+        "With LFU with decay it costs $425." in page.text  # fmt: skip
+
+
+def test_owners_pay_only_when_asked_and_add_up(results):
+    assert "table-owners" not in Page(report.render(results)).tables
+    asked = {**results, "chargeback": report_fixture.chargeback()}
+    rows = Page(report.render(asked, "finance")).tables["table-owners"]
+    assert [row[0] for row in rows[1:]] == ["team-a", "team-b", "not found", "total"]
+    costs, savings = ([float(row[place].replace("−", "-").replace("$", "")) for row in rows[1:]] for place in (6, 8))
+    assert sum(costs[:-1]) == pytest.approx(costs[-1]) and sum(savings[:-1]) == pytest.approx(savings[-1])
+    assert [row[9] for row in rows[1:]] == ["166.7%", "−41.7%", "−25.0%", "100%"]  # 20, -5 and -3 of 12 dollars
+
+
 def test_infra_is_told_what_to_set_and_how_firm_the_verdict_is(page):
     assert page.tables["table-what_to_set"][1] == ["engine A", "1.0", "blocks", "policy: decay"]
     assert page.tables["table-sensitivity"][2] == ["with a TTL of 2.5 min", "3", "LRU", "yes"]
@@ -202,7 +274,8 @@ def test_csv_links_carry_the_figures_numbers(results, page):
         assert float(found[row["policy"], str(row["capacity_tokens"])][3]) == row["hit_token_ratio"]
         assert int(found[row["policy"], str(row["capacity_tokens"])][2]) == row["hit_tokens"]
     trail = rows_of(links["decision_trail.csv"])
-    assert [row[1] for row in trail[1:]] == [row[1] for row in page.tables["table-decision_trail"][1:]]
+    assert [row[2] for row in trail[1:]] == [row[2] for row in page.tables["table-decision_trail"][1:]]
+    assert trail[7][1].count("; Met: ") == 2  # three conditions in one cell
 
 
 def test_every_figure_has_alt_text_with_numbers_and_its_data(page):
@@ -218,11 +291,15 @@ def test_results_read_back_from_json_give_the_same_page(results):
 # Readings
 
 
-def test_finance_has_money_and_no_trail_infra_has_both(results):
+def test_finance_reads_money_infra_reads_trail_curves_and_settings(results):
     finance, infra = Page(report.render(results, "finance")), Page(report.render(results, "infra"))
-    assert "table-bills" in finance.tables and "table-decision_trail" not in finance.tables
-    assert {"table-bills", "table-decision_trail", "table-policies"} <= set(infra.tables)
+    assert {"table-bills", "table-retention"} <= set(finance.tables)
+    assert not {"table-decision_trail", "table-policies", "table-what_to_set"} & set(finance.tables)
+    assert {"table-decision_trail", "table-policies", "table-what_to_set", "table-retention"} <= set(infra.tables)
+    assert not {"table-bills", "table-rates"} & set(infra.tables)
     assert finance.tables["table-before_after"] == infra.tables["table-before_after"]
+    assert finance.tables["table-retention"] == infra.tables["table-retention"]
+    assert set(finance.tables) | set(infra.tables) == set(Page(report.render(results)).tables)
     with pytest.raises(ValueError, match="both, finance, infra"):
         report.render(results, "everyone")
 
@@ -246,14 +323,46 @@ def test_a_report_of_nothing_says_so():
 # One file, no network, nothing from a log can act
 
 
-def test_nothing_is_loaded_and_nothing_runs(page, results):
-    assert [tag for tag, _ in page.tags if tag in ("script", "iframe", "object", "embed", "base", "form")] == []
-    outside = [value for tag, attrs in page.tags for name, value in attrs.items()
-               if name in ("src", "href", "srcset", "action") and not str(value).startswith(("data:", "#"))]
+def only_script(text: str) -> str:
+    """The page's one script; its hash is the only one that the page's policy allows."""
+    found = re.findall(r"<script>(.*?)</script>", text, flags=re.DOTALL)
+    assert len(found) == len(re.findall("<script", text, flags=re.IGNORECASE)) == 1
+    digest = base64.b64encode(hashlib.sha256(found[0].encode()).digest()).decode()
+    rule = html.unescape(re.search(r'Security-Policy" content="([^"]*)"', text).group(1))
+    assert re.findall(r"script-src ([^;]*)", rule) == [f"'sha256-{digest}'"]
+    return found[0]
+
+
+def test_nothing_is_loaded_and_only_the_kits_script_runs(page, results):
+    assert [tag for tag, _ in page.tags if tag in ("iframe", "object", "embed", "base", "form", "link")] == ["link"]
+    outside = [
+        value
+        for tag, attrs in page.tags
+        for name, value in attrs.items()
+        if name in ("src", "href", "srcset", "action") and not str(value).startswith(("data:", "#"))
+    ]
     assert outside == []
     text = report.render(results)
-    assert "default-src 'none'" in text and "@import" not in text and "url(" not in text
+    assert "default-src 'none'" in html.unescape(text) and "unsafe" not in text
+    assert "@import" not in text and "url(" not in text
     assert len(text) < 1_000_000
+    assert only_script(text) == interactive.script()
+    assert not re.search(
+        r"innerHTML|\beval\(|Function\(|fetch|XMLHttp|\bimport\b|https?://(?!www\.w3\.org)", only_script(text)
+    )
+
+
+def test_the_slider_says_what_the_results_say(results, page):
+    data = json.loads(next(attrs["data-budgets"] for tag, attrs in page.tags if "data-budgets" in attrs))
+    steps = {step["tokens"]: step for step in data["steps"]}
+    assert data["steps"][data["start"]]["tokens"] == 1_000_000
+    assert list(steps) == sorted(steps)
+    titles = {row["name"]: row["title"] for row in results["policies"]}
+    for row in results["replay"]:
+        wanted = f"{numbers.percent(row['hit_token_ratio'])} ({numbers.money(row['cost'])})"
+        assert [titles[row["policy"]], wanted] in steps[row["capacity_tokens"]]["found"]
+    between = steps[4_000_000]  # on LRU's whole curve only: 250,000 x 2^4
+    assert between["found"] == [["LRU", "60.0%"]] and "500k and 1M and 2M tokens only" in between["note"]
 
 
 def hostile(results):
@@ -273,6 +382,13 @@ def hostile(results):
         line |= {"measured": HOSTILE, "question": HOSTILE}
     bad["decision"]["sentence"] = HOSTILE
     bad["settings"] |= {"assumptions": [HOSTILE], "key_cut": HOSTILE, "provider_rule": HOSTILE}
+    for line in bad["decision"]["trail"]:
+        line["conditions"] = [{"measure": "m", "words": HOSTILE, "asked": HOSTILE, "holds": True, "margin": 0.1}]
+    bad["chargeback"] = report_fixture.chargeback()
+    for row in bad["chargeback"]["owners"]:
+        row["owner"] = HOSTILE
+    for row in bad["ttl_verdict"]["groups"]:
+        row["group"] = HOSTILE
     bad["footer"]["command"] = HOSTILE
     bad["parameters"] = {HOSTILE: HOSTILE}
     return bad
@@ -281,7 +397,9 @@ def hostile(results):
 def test_hostile_words_stay_words(results):
     text = report.render(hostile(results))
     page = Page(text)
-    assert [tag for tag, _ in page.tags if tag == "script"] == []
+    assert only_script(text) == interactive.script()
+    data = json.loads(next(attrs["data-budgets"] for tag, attrs in page.tags if "data-budgets" in attrs))
+    assert "\u202e" not in json.dumps(data, ensure_ascii=False) and any("alert(1)" in name for name in data["policies"])
     assert all(src.startswith("data:image/svg+xml;base64,") for src in page.values("img", "src"))
     assert not any(name.startswith("on") for _, attrs in page.tags for name in attrs)
     assert "\u202e" not in text
@@ -295,6 +413,7 @@ def test_hostile_words_are_no_formula_in_a_spreadsheet(results):
     bad = hostile(results)
     for row in bad["inter_turn"]:
         row["session_type"] = '=HYPERLINK("http://x.example","click")'
+    bad["chargeback"]["owners"][0]["owner"] = "+cmd|'/c calc'!A1"
     for link in Page(report.render(bad)).values("a", "href"):
         if link.startswith("data:text/csv"):
             for cell in (cell for row in rows_of(link) for cell in row):

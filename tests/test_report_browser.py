@@ -21,6 +21,7 @@ ENTRY = {"name": "week", "log": "week.csv", "status": "made", "report": "week/re
 PAGES = {
     "both": lambda: report.render(report_fixture.results()),
     "finance": lambda: report.render(report_fixture.results(), "finance"),
+    "owners": lambda: report.render({**report_fixture.results(), "chargeback": report_fixture.chargeback()}, "finance"),
     "no_prices": lambda: report.render(report_fixture.results(priced=False), "infra"),
     "nothing": lambda: report.render({}),
     "index": lambda: report.render_index([ENTRY]),
@@ -87,10 +88,11 @@ def test_opens_offline_without_a_request_or_a_complaint(chromium, files, name, w
 def test_every_figure_is_drawn_and_large_enough_to_read(chromium, files, width):
     with Visit(chromium, files["both"], width) as visit:
         sizes = visit.ask(
-            "[...document.images].map(i => [i.complete, i.naturalWidth, i.clientWidth, i.currentSrc.length])"
+            "[...document.images].map(i => [i.complete, i.naturalWidth, "
+            "i.closest('figure').querySelector('svg').getBoundingClientRect().width])"
         )
         assert len(sizes) == 6
-        for complete, natural, shown, _ in sizes:
+        for complete, natural, shown in sizes:
             assert complete and natural > 100
             assert shown >= 0.94 * natural  # labels are drawn at 11 px and up: no smaller than about 10.4 px
 
@@ -99,6 +101,7 @@ def test_reads_the_same_without_script(chromium, files):
     with Visit(chromium, files["both"], 1280, java_script_enabled=False) as visit:
         assert visit.page.locator("#verdict").inner_text() == report_fixture.SENTENCE
         assert visit.page.locator("table").count() >= 9
+        assert visit.page.locator("img:visible").count() == 6 and visit.page.locator("input").count() == 0
 
 
 @pytest.mark.parametrize("width", [1280, 390])
@@ -109,6 +112,65 @@ def test_axe_finds_nothing_serious(chromium, files, name, width):
         found = axe.Axe().run(visit.page)
         bad = [(v["id"], v["impact"], v["nodes"][0]["html"][:120]) for v in found.response["violations"]]
         assert [violation for violation in bad if violation[1] in SERIOUS] == []
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_with_script_the_curve_can_be_asked(chromium, files, width):
+    """Slider, check boxes and pointer work by keyboard and by mouse, and the page's policy lets nothing else run."""
+    with Visit(chromium, files["both"], width) as visit:
+        page, figure = visit.page, visit.page.locator("#figure-capacity_curve")
+        output, slider = figure.locator("output"), figure.locator("input[type=range]")
+        assert output.inner_text().startswith("1,000,000 tokens: LFU with decay 46.0% ($425)")
+        slider.focus()
+        page.keyboard.press("End")
+        assert output.inner_text().startswith("4,000,000 tokens: LRU 60.0% · other policies were replayed at 500k")
+        assert slider.get_attribute("aria-valuetext") == "4,000,000 tokens"
+        page.keyboard.press("Home")
+        assert "500,000 tokens: " in output.inner_text() or "250,000 tokens: " in output.inner_text()
+        plot = figure.locator("svg .background").first.bounding_box()
+        page.mouse.move(plot["x"] + plot["width"] / 2, plot["y"] + plot["height"] / 2)
+        assert output.inner_text().startswith("1,000,000 tokens: ")  # halfway from 250k to 4M on a logarithmic axis
+        seen = "[...document.querySelectorAll('#figure-capacity_curve svg [data-says^=\"GDSF: \"]')]"
+        assert visit.ask(f"{seen}.length") >= 5 and visit.ask(f"{seen}.every(e => e.getClientRects().length > 0)")
+        box = figure.get_by_role("checkbox", name="GDSF")
+        box.focus()
+        page.keyboard.press("Space")
+        assert not box.is_checked() and "GDSF" not in output.inner_text()
+        assert visit.ask(f"{seen}.every(e => e.getClientRects().length === 0)")
+        page.keyboard.press("Space")
+        assert visit.ask(f"{seen}.every(e => e.getClientRects().length > 0)") and "GDSF" in output.inner_text()
+        assert visit.said == [] and [url for url in visit.asked if not url.startswith(("data:", "file:"))] == []
+
+
+def test_marks_say_their_value_under_the_pointer(chromium, files):
+    with Visit(chromium, files["both"], 1280) as visit:
+        figure = visit.page.locator("#figure-policy_change")
+        assert figure.locator(".reading").inner_text() == "Point at a mark to read its value."
+        figure.locator("svg [data-says^='LFU with decay']").hover()
+        assert figure.locator(".reading").inner_text() == "LFU with decay −17.4% (−19.0% to −15.9%)"
+        assert figure.locator("svg").get_attribute("aria-label") == figure.locator("img").get_attribute("alt")
+        assert figure.locator("svg [role], svg [aria-label]").count() == 0  # one picture to a screen reader
+
+
+def test_a_script_of_anybody_else_does_not_run(chromium, tmp_path):
+    """The policy of the page refuses what a log could smuggle in, were it ever to get past the escaping."""
+    text = report.render(report_fixture.results())
+    attack = "<script>document.title = 'run'</script><img src=x onerror=\"document.title = 'run'\">"
+    path = tmp_path / "attacked.html"
+    path.write_text(text.replace("</main>", f"{attack}</main>"), encoding="utf-8")
+    with Visit(chromium, path, 1280) as visit:
+        visit.page.wait_for_timeout(100)
+        assert visit.ask("document.title") != "run"
+        assert sum("Content Security Policy" in said for said in visit.said) >= 2
+
+
+def test_paper_shows_the_images_and_none_of_the_controls(chromium, files):
+    with Visit(chromium, files["both"], 1280) as visit:
+        visit.page.emulate_media(media="print")
+        assert visit.ask("[...document.images].every(i => i.getClientRects().length > 0)")
+        assert visit.ask("document.querySelectorAll('.controls, .frame, .reading').length") > 5
+        assert visit.ask("[...document.querySelectorAll('.controls, .frame, .reading, .hint')].every("
+                         "e => e.getClientRects().length === 0)")  # fmt: skip
 
 
 def test_keyboard_reaches_scrolling_tables_and_links(chromium, files):
@@ -141,6 +203,10 @@ def test_grey_print_still_tells_lines_apart(chromium, files):
     from kit import charts
 
     layers = charts.capacity_curve(report_fixture.results()).spec["layer"]
-    marks = [layer["mark"] for layer in layers if isinstance(layer["mark"].get("point"), dict)]
-    looks = [(tuple(mark["strokeDash"]), mark["point"]["shape"]) for mark in marks]
+    marks: dict[str, list] = {}
+    for mark in (layer["mark"] for layer in layers):
+        title, _, part = mark.get("description", "").partition(": ")
+        if part in ("line", "mark"):
+            marks.setdefault(title, []).append(tuple(mark["strokeDash"]) if part == "line" else mark["shape"])
+    looks = [tuple(look) for look in marks.values()]
     assert len(looks) == len(set(looks)) == 6

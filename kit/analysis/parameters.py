@@ -69,6 +69,7 @@ class Parameters:
     waive_row_0: bool = _parameter(False, "decide although the log is too short or too small")
     counters_trustworthy: bool = _parameter(True, "frequency counters survive restarts and replicas")
     what_if: bool = _parameter(True, "take the decision again at other budgets, lifetimes, prices and cuts")
+    name_owners: bool = _parameter(False, "name the log's owners: chargeback, and retention per owner")
     format: str | None = _parameter(None, "log format; none = recognised")
     column_map: Mapping[str, str] = _parameter({}, "canonical column -> column of the log")
     thresholds: Mapping[str, float] = _parameter({}, "thresholds of the decision table that differ from its defaults")
@@ -93,7 +94,6 @@ class Parameters:
         return {name: value for name, value in self.as_dict().items() if value != default[name]}
 
     @property
-    @property
     def token_bytes(self) -> float | None:
         """Bytes of key-value memory per token: as given, else of the model shape; None where neither is given."""
         if self.kv_bytes_per_token is not None or self.kv_shape is None:
@@ -102,6 +102,7 @@ class Parameters:
 
         return token_bytes(self.kv_shape, self.kv_number)
 
+    @property
     def policy_names(self) -> tuple[str, ...]:
         """The policies to compare, in the order given."""
         return tuple(name.strip() for name in self.policies.split(",") if name.strip())

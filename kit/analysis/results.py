@@ -8,6 +8,8 @@ import numpy as np
 
 import kit
 from kit import billing, providers
+from kit.analysis.cache_life import cache_life, hours
+from kit.analysis.chargeback import chargeback
 from kit.analysis.lookup import at
 from kit.analysis.parts import WINDOW, Parts
 from kit.analysis.scene import ACTUAL
@@ -19,9 +21,9 @@ from kit.policies import REGISTRY
 from kit.prices import rate_sums
 from kit.replay import Setting, Tally
 from kit.replay.loop import FIELDS
+from kit.replay.room import GIB
 
 SCHEMA = "1"
-from kit.replay.room import GIB
 CURVE_POINTS = 160
 CLASSES = ("read_tokens", "write_tokens", "write_long_tokens", "uncached_tokens")
 
@@ -30,6 +32,7 @@ def compose(made: Parts, decision: Decision) -> dict[str, Any]:
     """The content of results.json, in the order of the contract."""
     lru = made.tally("lru")
     lru_bill = made.bills.bill(lru, WINDOW) if lru else None
+    retention = _ttl_verdict(made)
     return {
         "schema": SCHEMA,
         "kit_version": kit.__version__,
@@ -52,18 +55,19 @@ def compose(made: Parts, decision: Decision) -> dict[str, Any]:
         "replay": made.rows,
         "provider": _provider(made),
         "money": _money(made, lru_bill),
-        "ttl_verdict": _ttl_verdict(made),
+        "ttl_verdict": _shown(retention, made.parameters.name_owners),
         "bill": _bill_lines(made),
         "miss_cost": lru_bill.missed_cost if lru_bill else None,
         "engine_work": _engine_work(made),
+        "chargeback": chargeback(made, decision.policy, retention),
         "days": _days(made, lru) if lru else [],
+        "hours": hours(made),
+        "cache_life": cache_life(made),
+        "fleet": made.fleet,
         "decision": decision.as_dict(),
         "footer": {"command": made.command, "kit_version": kit.__version__},
     }
 
-        "hours": hours(made),
-        "cache_life": cache_life(made),
-        "fleet": made.fleet,
 
 def _engine_work(made: Parts) -> list[dict[str, Any]]:
     """Prefill work done and saved by every policy at the budget, where the log is read as an own engine."""
@@ -111,14 +115,14 @@ def _settings(made: Parts) -> dict[str, Any]:
         "block_tokens": paths.block_tokens if paths else None,
         "capacity_tokens": scene.actual,
         "capacity_origin": scene.capacity_origin,
-        "ttl_seconds": scene.neutral.ttl_seconds,
-        "minimum_tokens": scene.neutral.minimum_tokens,
-        "write_class": scene.write_class,
-        "provider_rule": scene.rule.id,
         "capacity_gib": _gib(made),
         "kv_bytes_per_token": made.parameters.token_bytes,
         "replicas": scene.replicas,
         "sample": _sample(made),
+        "ttl_seconds": scene.neutral.ttl_seconds,
+        "minimum_tokens": scene.neutral.minimum_tokens,
+        "write_class": scene.write_class,
+        "provider_rule": scene.rule.id,
         "bootstrap_blocks": paths.n_blocks if paths else None,
         "block_basis": paths.block_basis if paths else None,
         "warm_basis": paths.warm_basis if paths else None,
@@ -131,10 +135,6 @@ def _settings(made: Parts) -> dict[str, Any]:
     }
 
 
-def _setting(setting: Setting) -> dict[str, Any]:
-    return {
-        "name": setting.name,
-        "ttl_seconds": setting.ttl_seconds,
 def _gib(made: Parts) -> float | None:
     """The budget in GiB; None where the bytes of a token are not known."""
     each, tokens = made.parameters.token_bytes, made.scene.actual
@@ -158,6 +158,10 @@ def _sample(made: Parts) -> dict[str, Any] | None:
     }
 
 
+def _setting(setting: Setting) -> dict[str, Any]:
+    return {
+        "name": setting.name,
+        "ttl_seconds": setting.ttl_seconds,
         "loss": setting.loss,
         "visible_after_seconds": setting.visible_after_seconds,
         "minimum_tokens": setting.minimum_tokens,
@@ -257,6 +261,12 @@ def _ttl_verdict(made: Parts) -> dict[str, Any]:
         replicates=parameters.replicates,
         seed=parameters.seed,
     )
+
+
+def _shown(retention: dict[str, Any], name_owners: bool) -> dict[str, Any]:
+    """The retention verdict; its groups by owner only where owners may be named."""
+    groups = [group for group in retention["groups"] if name_owners or group["dimension"] != "owner"]
+    return {**retention, "groups": groups}
 
 
 def _money(made: Parts, lru_bill: billing.Bill | None) -> dict[str, Any]:

@@ -104,7 +104,8 @@ def _write_files(log: Log, results: dict[str, Any], parameters: Parameters, out_
         billing.write_csv(out_dir / f"{name}.csv", rows.iter_rows(named=True), rows.columns)
     if results["money"]["currency"]:
         rates = prices.rate_table(log, parameters.price_overlay, parameters.service_class)
-        billing.write_books(out_dir, billing.ledger(log, rates))
+        books = billing.ledger(log, rates, minimum_tokens=results["settings"]["minimum_tokens"])
+        billing.write_books(out_dir, books if parameters.name_owners else {"bill": books["bill"]})
 
 
 def open_finished(folder: Path, results: dict[str, Any]) -> Analysis:
@@ -124,9 +125,9 @@ def run_steps(log: Log, parameters: Parameters, command: str | None, progress: S
     bills = scene.billing(parameters)
     rows = replay_rows(replayed.tallies, scene.capacities, bills, Beside.of(scene, replayed))
     made = composed.Parts(log, parameters, scene, measures, rows, replayed, bills, command)
-    evidence = {name: gather(made, name) for name in ("neutral", "pessimistic")}
     made = replace(made, fleet=compare_routes(made, progress))
     progress("decision")
+    evidence = {name: gather(made, name) for name in ("neutral", "pessimistic")}
     decision = decide.decide(
         evidence["neutral"],
         thresholds=dict(parameters.thresholds),

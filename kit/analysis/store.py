@@ -105,6 +105,11 @@ TABLES: dict[str, tuple[str, str]] = {
     "hour": ("hours", "hour requests input_tokens hit_tokens_lru hit_token_ratio_lru"),
     "day": ("days", "day requests input_tokens hit_tokens_lru hit_token_ratio_lru"),
     "bill_line": ("bill", "policy token_class tokens cost"),
+    "owner_bill": (
+        "chargeback.owners",
+        "owner requests input_tokens read_tokens write_tokens write_long_tokens uncached_tokens cost cost_share "
+        "output_cost avoidable_cost saving saving_share input_token_share",
+    ),
 }
 
 

@@ -47,9 +47,11 @@ CHARGEBACK_COLUMNS = (
 )  # fmt: skip
 
 
+BOOKS = {"bill": BILL_COLUMNS, "chargeback": CHARGEBACK_COLUMNS}
+
+
 def write_books(folder: Path, tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Path]:
-    """bill.csv and chargeback.csv of a `kit.billing.ledger`, in `folder`; the paths come back."""
+    """bill.csv and chargeback.csv in `folder`, those of the tables of a `kit.billing.ledger` that are given."""
     return [
-        write_csv(folder / "bill.csv", tables["bill"], BILL_COLUMNS),
-        write_csv(folder / "chargeback.csv", tables["chargeback"], CHARGEBACK_COLUMNS),
+        write_csv(folder / f"{name}.csv", tables[name], columns) for name, columns in BOOKS.items() if name in tables
     ]

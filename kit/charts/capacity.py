@@ -43,7 +43,9 @@ class Frame:
     def x(self) -> alt.X:
         """The budget axis."""
         scale = alt.Scale(type="log", domain=[self.low, self.high], nice=False)
-        axis = alt.Axis(title="Budget of the tier (tokens)", format="~s", tickCount=6, labelOverlap="greedy", labelSeparation=8)
+        axis = alt.Axis(
+            title="Budget of the tier (tokens)", format="~s", tickCount=6, labelOverlap="greedy", labelSeparation=8
+        )
         return alt.X("capacity_tokens:Q", scale=scale, axis=axis)
 
     @property
@@ -69,7 +71,7 @@ def capacity_curve(results: Row, width: int = 640) -> Figure | None:
     layers += [*_policy_lines(results, rows, named, frame), *_key(results, rows, named, frame)]
     chart = alt.layer(*layers).properties(width=frame.width, height=frame.height)
     said = _finding(results), _alt(results, rows, named), _caption(results, rows, named)
-    return Figure("capacity_curve", *said, chart, _data(results, rows))
+    return Figure("capacity_curve", *said, chart, _data(results, rows), (frame.low, frame.high))
 
 
 def _named(results: Row) -> list[str]:

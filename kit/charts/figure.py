@@ -25,7 +25,10 @@ LAB_SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure: `finding` is its heading, `alt` its numbers in words, `rows` its data, `caption` how to read it."""
+    """One figure: `finding` is its heading, `alt` its numbers in words, `rows` its data, `caption` how to read it.
+
+    `span` is the reach of its budget axis in tokens, where it has one.
+    """
 
     name: str
     finding: str
@@ -33,6 +36,7 @@ class Figure:
     caption: str
     chart: Any
     rows: list[dict[str, Any]] = field(repr=False)
+    span: tuple[float, float] | None = None
 
     @property
     def spec(self) -> dict[str, Any]:

@@ -123,7 +123,7 @@ def _margin(value: float | None, compare: str, limit: float) -> float | None:
 
 def _read_contrast(condition: Condition, contrast: Contrast | None) -> Reading:
     """A "better" condition: its clause gives the interval and, where it fails otherwise, what stands against it."""
-    bound = "interval beyond zero, M_eq falls, hit tokens hold"
+    bound = "whole interval on the better side, fewer billed tokens per hit request, no fewer hit tokens"
     if contrast is None:
         return Reading(condition.measure, None, 0.0, None, None, _not_found(condition), bound)
     margin = contrast.lead
@@ -162,9 +162,9 @@ def _against(contrast: Contrast) -> str:
         return ""
     notes = []
     if contrast.m_eq_falls is False:
-        notes.append("M_eq does not fall")
+        notes.append("billed tokens per hit request do not fall")
     if contrast.m_eq_falls is None:
-        notes.append("M_eq is not found")
+        notes.append("billed tokens per hit request are not found")
     if contrast.hit_ratio_change is not None and contrast.hit_ratio_change < 0:
         notes.append("hit tokens fall")
     parts = ("the first five days", "the last two days")

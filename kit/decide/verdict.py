@@ -236,11 +236,19 @@ def _row(
         "policy_title": reading.title,
         "advice": rule.advice,
         "because": _because(reading, walk, conflict) if fires else None,
+        "conditions": [_condition(one) for one in reading.readings],
         "values": {one.measure: one.value for one in reading.readings},
         "limits": {one.measure: one.threshold for one in reading.readings},
         "origin": {"source": rule.source, "judgement": rule.judgement},
         "figure": rule.figure,
     }
+
+
+def _condition(reading: Reading) -> dict[str, Any]:
+    """One condition in words: what was measured, what is asked, whether it holds, its margin (see `kit.decide.read`)."""
+    margin = None if reading.margin is None else round(reading.margin, 6)
+    asked = {"words": reading.text, "asked": reading.threshold_text, "holds": reading.holds, "margin": margin}
+    return {"measure": reading.measure, **asked}
 
 
 def _outcome(reading: RuleReading, walk: _Walk, stop: int) -> str:

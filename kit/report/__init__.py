@@ -16,7 +16,7 @@ from kit.report.page import READINGS, index_page, page
 
 
 def render(results: dict[str, Any], reading: str = "both") -> str:
-    """One HTML document for a reading: "finance" (verdict, money, assumptions), "infra" (and evidence) or "both"."""
+    """One HTML document: "finance" (verdict, money, assumptions), "infra" (verdict, trail, curves, settings), both."""
     return page(results, reading)
 
 

@@ -31,10 +31,16 @@ def _note(results: Row) -> str:
     blocks = pick.get(results, "settings.bootstrap_blocks")
     basis = plain(pick.get(results, "settings.block_basis", "requests"))
     return (
-        f"Budget {budget_words(results)}, {pick.main_assumption(results)} assumption, "
+        f"Budget {budget_words(results)}, {assumption_words(results)}, "
         f"{window_words(results)}. Intervals: paired bootstrap over {numbers.count(blocks)} blocks ({basis}); "
         "they cover chance in this traffic, not new prices or growth."
     )
+
+
+def assumption_words(results: Row) -> str:
+    """The assumption in words."""
+    found = pick.main_assumption(results)
+    return {"neutral": "time to live as published and nothing lost"}.get(found, f"{plain(found)} assumption")
 
 
 def window_words(results: Row) -> str:
@@ -63,7 +69,7 @@ def _money_lines(results: Row, lru: Row, row: Row) -> list[Line]:
     return [
         _cost_line(f"Cost per request, input side ({currency}, estimated)", lru, row, currency),
         _bill_line(f"Input bill ({currency}, estimated)", lru, row, currency),
-        _equivalents_line("Billed tokens per locally hit request, price-weighted", lru, row),
+        _equivalents_line("Billed tokens per request that found its prefix, weighted by price", lru, row),
     ]
 
 

@@ -8,33 +8,30 @@ from kit import charts, numbers
 from kit.charts import pick
 from kit.report.before_after import window_words
 from kit.report.engine import sample_label, with_seeds
-from kit.report.table import Picture, Section, Table, Text, csv_link, plain, svg_link, written
+from kit.report.interactive import budgets
+from kit.report.table import Cell, Picture, Section, Table, Text, csv_link, plain, svg_link, written
 
 Row = dict[str, Any]
 WIDE, NARROW = 720, 340
 
 
 def trail(results: Row) -> Section:
-    """Every rule in order: measured, threshold, margin, outcome; the one that fired is marked in words."""
+    """Every rule in order: what the log shows, what each condition asks, the outcome; the fired one marked in words."""
     lines = pick.get(results, "decision.trail", [])
     fired = pick.get(results, "decision.rule")
     rows = tuple(
-        (
-            f"{line.get('rule')} {plain(line.get('question') or '')}",
-            _said(line.get("measured")),
-            _said(line.get("threshold")),
-            _margin(line.get("margin")),
-            outcome_words(line),
-        )
+        (f"{line.get('rule')} {plain(line.get('question') or '')}", _conditions(line), outcome_words(line))
         for line in lines
     )
     table = Table(
         "decision_trail",
         "Rules in order; the first that fires decides",
-        ("Rule", "Measured", "Threshold", "Margin", "Outcome"),
+        ("Rule", "What the log shows, and what the rule asks", "Outcome"),
         rows,
-        "Margin: how far past the threshold, relative to it; negative: short of it. An interval: half-widths beyond 0.",
-        text_columns=frozenset(range(5)),
+        "A rule fires when all its conditions are met; rule 0 when any is. In brackets: what is asked, and how far the "
+        "log is from it as a share of what is asked. Clearly better: the whole interval on the better side, fewer "
+        "billed tokens per request that found its prefix, and no fewer tokens found.",
+        text_columns=frozenset(range(3)),
         narrow="stack",
         marked=frozenset(place for place, line in enumerate(lines) if line.get("rule") == fired),
         muted=frozenset(
@@ -46,6 +43,35 @@ def trail(results: Row) -> Section:
     return Section("trail", "Why: the decision trail", (table,), frozenset({"infra"}))
 
 
+def _conditions(line: Row) -> Cell:
+    """One text per condition: met or not, what was measured, what is asked. Without conditions what the rule says."""
+    conditions = line.get("conditions") or []
+    if not conditions:
+        return _said(line.get("measured"))
+    said = tuple(_condition(one) for one in conditions)
+    extra = str(line.get("measured") or "").removeprefix("; ".join(str(one.get("words")) for one in conditions))
+    return (*said, plain(extra.removeprefix("; "), longest=4000)) if extra.startswith("; ") else said
+
+
+def _condition(one: Row) -> str:
+    words, asked = (plain(one.get(key) or "", longest=2000) for key in ("words", "asked"))
+    verdict = {True: "Met: ", False: "Not met: "}.get(one.get("holds"), "")  # type: ignore[arg-type]
+    if asked == "yes":
+        return f"{verdict}{words}"
+    asked = "clearly better" if "interval" in asked else f"{asked}{_distance(one)}"
+    return f"{verdict}{words} (asked: {asked})"
+
+
+def _distance(one: Row) -> str:
+    """How far a number is from what is asked, relative to it; nothing beyond double of it and for yes or no."""
+    margin = one.get("margin")
+    if margin is None or not numbers.is_known(margin) or abs(margin) >= 1:
+        return ""
+    if margin == 0:
+        return "; exactly there"
+    return f"; {numbers.percent(abs(margin), 0)} {'past it' if margin > 0 else 'short of it'}"
+
+
 def outcome_words(line: Row) -> str:
     """The outcome of a rule; one that was not consulted or was skipped also says what it would have said."""
     outcome, would = plain(line.get("outcome") or numbers.NOT_FOUND), line.get("would_say")
@@ -54,14 +80,6 @@ def outcome_words(line: Row) -> str:
 
 def _said(value: Any) -> str:
     return plain(value, longest=4000) if isinstance(value, str) else written(value)
-
-
-def _margin(value: Any) -> str:
-    if value is None or not numbers.is_known(value):
-        return numbers.ABSENT if value is None else plain(value)
-    if abs(value) >= 10:
-        return f"{'under ' + numbers.MINUS if value < 0 else 'over +'}10"
-    return numbers.signed(value, 2)
 
 
 def pictures(results: Row, names: tuple[str, ...] | None = None) -> list[Picture]:
@@ -81,6 +99,7 @@ def pictures(results: Row, names: tuple[str, ...] | None = None) -> list[Picture
                     svg_link(wide.svg()),
                     svg_link(narrow.svg()),
                     csv_link(wide.rows),
+                    budgets(results, wide.span),
                 )
             )
     return drawn
@@ -97,7 +116,7 @@ def evidence(results: Row) -> Section:
     )
     tables = [
         table
-        for table in (policies(results), budgets(results), top_keys(results), gaps(results), days(results))
+        for table in (policies(results), by_budget(results), top_keys(results), gaps(results), days(results))
         if table
     ]
     return Section("evidence", "Evidence", (*drawn, *said, *tables), frozenset({"infra"}))
@@ -129,6 +148,7 @@ def policies(results: Row) -> Table | None:
             numbers.percent(_rate(row)),
             numbers.short(row.get("hit_tokens")),
             numbers.short(missed(row, "evicted")),
+            numbers.short(missed(row, "expired")),
             numbers.money(row.get("cost"), currency),
             numbers.count(row.get("m_eq")),
             numbers.percent(chances[row["policy"]]) if row["policy"] in chances else numbers.ABSENT,
@@ -142,6 +162,7 @@ def policies(results: Row) -> Table | None:
         "Requests hit",
         "Hit tokens",
         "Missed, evicted",
+        "Missed, expired",
         f"Input bill ({currency})",
         "Billed tokens per hit",
         "Chance to be best",
@@ -173,7 +194,7 @@ def _bound(name: str, bound: Row | None) -> tuple[str, ...]:
         numbers.percent(found.get("hit_token_ratio")),
         numbers.ABSENT,
         numbers.short(found.get("hit_tokens")),
-        *[numbers.ABSENT] * 4,
+        *[numbers.ABSENT] * 5,
     )
 
 
@@ -188,7 +209,7 @@ def _optimum(results: Row, capacity: int | None) -> list[tuple[str, ...]]:
     return [_bound(f"Best possible ({'exact' if exact else 'upper bound'}{method})", bound)]
 
 
-def budgets(results: Row) -> Table | None:
+def by_budget(results: Row) -> Table | None:
     """Tokens found cached by every policy at every replayed budget, under both assumptions."""
     rows = [
         row for row in pick.online(pick.get(results, "replay", [])) if row.get("window") == pick.main_window(results)
@@ -231,14 +252,24 @@ def top_keys(results: Row) -> Table | None:
             plain(key.get("alias") or str(key.get("prefix_key") or f"k{place}")[:8]),
             numbers.count(key.get("requests")),
             numbers.percent(key.get("request_share")),
+            numbers.count(key.get("holders")),
             numbers.count(key.get("prefix_tokens")),
             numbers.short(key.get("reusable_tokens")),
             numbers.count(key.get("days_seen")),
         )
         for place, key in enumerate(keys, start=1)
     )
-    head = ("Key", "Requests", "Share of requests", "Length (tokens)", "Reusable tokens", "Days seen")
+    head = (
+        "Key",
+        "Requests",
+        "Share of requests",
+        "Requests that hold it",
+        "Length (tokens)",
+        "Reusable tokens",
+        "Days seen",
+    )
     note = plain(pick.get(results, "concentration.cut_sentence", ""))
+    note += " A request has one key and may hold others, shorter ones, on its way: those count as holding."
     return Table("top_keys", "The most used keys", head, lines, note, narrow="scroll")
 
 
@@ -283,4 +314,4 @@ def days(results: Row) -> Table | None:
         for row in rows[:62]
     )
     head = ("Day (UTC)", "Requests", "Input tokens", "Found cached with LRU")
-    return Table("days", "Day by day", head, lines)
+    return Table("days", "Day by day", head, lines, narrow="scroll")

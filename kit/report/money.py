@@ -9,8 +9,10 @@ from kit import numbers
 from kit.charts import pick
 from kit.report.before_after import span_words
 from kit.report.evidence import pictures
-from kit.report.table import Items, Part, Section, Table, plain
-from kit.report.verdict import RETENTIONS, has_money, is_switch
+from kit.report.owners import owners
+from kit.report.retention import mixed, retention
+from kit.report.table import Items, Part, Section, Table, Text, plain
+from kit.report.verdict import has_money, is_switch
 
 Row = dict[str, Any]
 CLASSES = (
@@ -25,7 +27,9 @@ LABELS = {"LIST": "list prices", "CONTRACT": "prices of your contract", "INVOICE
 def money(results: Row, with_figure: bool) -> Section:
     """The bill by policy and token class, reported beside simulated, unit prices, and what is not in it."""
     parts: list[Part] = [*(pictures(results, ("miss_causes",)) if with_figure else [])]
-    parts += [table for table in (bills(results), retention(results), reported(results), rates(results)) if table]
+    parts += [table for table in (bills(results), retention(results)) if table]
+    parts += [Text(mix)] if (mix := mixed(results)) else []
+    parts += [table for table in (owners(results), reported(results), rates(results)) if table]
     parts.append(Items(tuple(left_out(results))))
     title = "Money: what the input side costs" if has_money(results) else "Money: no bill could be computed"
     return Section("money", title, tuple(parts))
@@ -90,44 +94,25 @@ def _price_note(results: Row) -> str:
     dated = f", checked {plain(pick.get(results, 'money.lock_date'))}" if pick.get(results, "money.lock_date") else ""
     share = pick.get(results, "money.priced_token_share")
     source = plain(pick.get(results, "money.price_version", "source not found"))
-    return f"At {label}: {source}{dated}. {numbers.percent(share)} of tokens have a price."
+    ended = f" {ended_prices(results)}" if ended_prices(results) else ""
+    return f"At {label}: {source}{dated}. {numbers.percent(share)} of tokens have a price.{ended}"
 
 
-def retention(results: Row) -> Table | None:
-    """What each choice of retention would cost, for all requests and by group, with the choice; None without prices."""
-    groups, currency = pick.get(results, "ttl_verdict.groups", []), pick.get(results, "ttl_verdict.currency")
-    if not groups or not currency:
-        return None
-    choices = [name for name in RETENTIONS if any(name in (group.get("costs") or {}) for group in groups)]
-    lines = tuple(
-        (
-            _group_name(group),
-            *(_choice_cost(group, name, currency) for name in choices),
-            plain(group.get("choice") or numbers.NOT_FOUND).replace("_", "-"),
-            _group_band(group.get("saving") or {}, currency),
-        )
-        for group in groups[:20]
+def ended_prices(results: Row) -> str:
+    """Which prices no longer held when the price list was checked; empty where all did."""
+    checked = str(pick.get(results, "money.lock_date") or "")[:10]
+    ends = {
+        plain(row.get("model") or "all models"): plain(row["valid_to"])[:10]
+        for row in pick.get(results, "money.rates", [])
+        if row.get("valid_to") and str(row["valid_to"])[:10] <= checked
+    }
+    if not ends:
+        return ""
+    named = "; ".join(f"{model} until {end}" for model, end in list(ends.items())[:6])
+    more = f" and {len(ends) - 6} more" if len(ends) > 6 else ""
+    return (
+        f"Ended before that date: {named}{more}. They are right for this log; look up today's before planning on them."
     )
-    heads = (f"{RETENTIONS[name].removeprefix('the ').capitalize()} ({currency})" for name in choices)
-    head = ("Requests", *heads, "Choice", "Saving over the next best, keep-alive aside (95% interval)")
-    note = " ".join(f"{plain(line).capitalize()}." for line in pick.get(results, "ttl_verdict.assumptions", []))
-    text = frozenset({0, len(choices) + 1})
-    return Table("retention", "What each retention would cost over this log", head, lines, note, text, narrow="scroll")
-
-
-def _group_name(group: Row) -> str:
-    dimension, name = str(group.get("dimension") or ""), plain(group.get("group") or "")
-    return "all" if dimension == "all" else f"{plain(dimension).replace('_', ' ')}: {name}"
-
-
-def _choice_cost(group: Row, name: str, currency: str) -> str:
-    costs = group.get("costs") or {}
-    return numbers.money(costs[name], currency, True) if name in costs else numbers.ABSENT
-
-
-def _group_band(saving: Row, currency: str) -> str:
-    value, low, high = (numbers.money(saving.get(end), currency, True) for end in ("value", "low", "high"))
-    return numbers.ABSENT if value == numbers.NOT_FOUND else f"{value} ({numbers.span(low, high)})"
 
 
 def reported(results: Row) -> Table | None:
@@ -173,10 +158,15 @@ def rates(results: Row) -> Table | None:
     )
     head = ("Model", "Input", "Read", "Write, short", "Write, long", "Output", "Valid", "Kind")
     left = len(rows) - len(lines)
-    note = f"{left} more prices are in results.json." if left > 0 else ""
+    note = f"{left} more prices are in results.json. " if left > 0 else ""
+    note += ended_prices(results).replace("that date", f"the list was checked ({_checked(results)})")
     return Table(
         "rates", "Prices per million tokens", head, lines, note, text_columns=frozenset({0, 6, 7}), narrow="scroll"
     )
+
+
+def _checked(results: Row) -> str:
+    return plain(pick.get(results, "money.lock_date") or numbers.NOT_FOUND)
 
 
 def _dates(row: Row) -> str:

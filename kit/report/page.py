@@ -12,7 +12,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 import kit
 from kit import numbers
-from kit.report import engine, evidence, money, quality, settings
+from kit.report import engine, evidence, interactive, money, quality, settings
 from kit.report.batch import view
 from kit.report.before_after import before_after
 from kit.report.table import Section, plain
@@ -53,13 +53,13 @@ def style() -> str:
 
 
 def sections(results: Row, reading: str) -> list[Section]:
-    """The sections of a reading, in the order finance first, then infra."""
+    """The sections of a reading: "finance" has no trail, curves and settings, "infra" no bills and prices."""
     every = [
         evidence.trail(results) if reading != "finance" else None,
         evidence.evidence(results) if reading != "finance" else None,
-        settings.settings(results) if reading != "finance" else None,
+        settings.settings(results, reading == "infra") if reading != "finance" else None,
         engine.engine(results) if reading != "finance" else None,
-        money.money(results, with_figure=reading == "finance"),
+        money.money(results, with_figure=reading == "finance") if reading != "infra" else None,
         quality.what_would_change(results),
         quality.quality(results),
         quality.words(),
@@ -73,13 +73,21 @@ def page(results: Row, reading: str = "both") -> str:
         raise ValueError(f"reading must be one of {', '.join(READINGS)}, got {reading!r}")
     said = verdict(results)
     first = [table for table in (before_after(results),) if table]
-    template = environment().get_template("page.html.j2")
+    template, css, script = environment().get_template("page.html.j2"), style(), interactive.script()
     return template.render(
         title=plain(f"{said.sentence} {said.scope}"),
         heading=HEADING,
-        css=style(),
+        css=css,
+        script=script,
+        policy=interactive.policy(css, script),
         kit_version=results.get("kit_version", kit.__version__),
-        verdict={"scope": said.scope, "sentence": text(said.sentence), "lines": said.lines, "keys_shown": said.keys},
+        verdict={
+            "scope": said.scope,
+            "sentence": text(said.sentence),
+            "meaning": said.meaning,
+            "lines": said.lines,
+            "keys_shown": said.keys,
+        },
         first=first,
         sections=sections(results, reading),
         footer=quality.footer(results),
@@ -88,4 +96,6 @@ def page(results: Row, reading: str = "both") -> str:
 
 def index_page(entries: Sequence[Row]) -> str:
     """The index of a batch as text."""
-    return environment().get_template("index.html.j2").render(css=style(), kit_version=kit.__version__, **view(entries))
+    css = style()
+    template = environment().get_template("index.html.j2")
+    return template.render(css=css, policy=interactive.policy(css), kit_version=kit.__version__, **view(entries))

@@ -113,7 +113,9 @@ def quality(results: Row) -> Section:
     """Assumptions, rows by reason, missing columns and questions left open."""
     log, settings = pick.get(results, "log", {}), pick.get(results, "settings", {})
     assumed = [plain(line) for line in settings.get("assumptions") or []] or _settings_lines(settings)
-    assumed += [plain(line) for line in [*(log.get("derived") or []), *(log.get("warnings") or [])]]
+    one_cache = any("replica" in line for line in assumed)
+    warned = [line for line in log.get("warnings") or [] if not (one_cache and str(line).startswith("no replica"))]
+    assumed += [plain(line) for line in [*(log.get("derived") or []), *warned]]
     assumed = [sentence(line) for line in assumed]
     parts: list[Part] = [Items(tuple(dict.fromkeys(assumed))), _rows(log)]
     opened = [plain(line) for line in log.get("cannot_tell") or []]

@@ -6,15 +6,20 @@ from typing import Any
 
 from kit import numbers
 from kit.charts import pick
+from kit.report.retention import retention
 from kit.report.table import Section, Table, plain
 
 Row = dict[str, Any]
 MOST_ROWS = 30
 
 
-def settings(results: Row) -> Section:
-    """What to set in which system, the verdict under single changes, retention as observed, reuse by token type."""
-    tables = (what_to_set(results), sensitivity(results), observed_retention(results), token_types(results))
+def settings(results: Row, with_retention: bool) -> Section:
+    """What to set in which system, the verdict under single changes, retention as observed, reuse by token type.
+
+    `with_retention` adds what each retention costs, for a reading without the section on money.
+    """
+    costs = retention(results) if with_retention else None
+    tables = (what_to_set(results), sensitivity(results), costs, observed_retention(results), token_types(results))
     parts = tuple(table for table in tables if table)
     return Section("settings", "Settings and how firm the verdict is", parts, frozenset({"infra"}))
 
@@ -54,7 +59,7 @@ def sensitivity(results: Row) -> Table | None:
         for row in rows[:MOST_ROWS]
     )
     flips = frozenset(place for place, row in enumerate(rows[:MOST_ROWS]) if row.get("flips"))
-    head = ("One thing different", "Rule", "Policy", "Changes the policy")
+    head = ("One thing different", "Rule", "Policy", "Changes it")
     return Table(
         "sensitivity",
         "The verdict, were one thing different",
@@ -62,6 +67,7 @@ def sensitivity(results: Row) -> Table | None:
         lines,
         text_columns=frozenset({0, 2, 3}),
         marked=flips,
+        narrow="scroll",
     )
 
 

@@ -16,12 +16,18 @@ from urllib.parse import quote
 from kit import numbers
 
 _LONGEST_CELL = 300
+SHORT_ROWS = 12
 _FORMULA_START = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
+
+
+Cell = str | tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Table:
     """A table: caption with its unit, heads, rows of written cells (the first names the row), and a note.
+
+    A cell is a text, or a list of texts that stand below each other.
 
     `text_columns` are left-aligned words, all others right-aligned figures. `marked` rows stand out (with words too),
     `muted` ones recede. `narrow` says what a phone does: "stack" each row, or "scroll" the table inside its own frame.
@@ -30,7 +36,7 @@ class Table:
     name: str
     caption: str
     head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    rows: tuple[tuple[Cell, ...], ...]
     note: str = ""
     text_columns: frozenset[int] = frozenset({0})
     marked: frozenset[int] = frozenset()
@@ -41,12 +47,24 @@ class Table:
     @property
     def csv_href(self) -> str:
         """The same cells as a `data:` link to a CSV file."""
-        return csv_link([dict(zip(self.head, row, strict=True)) for row in self.rows])
+        return csv_link([dict(zip(self.head, map(_one_line, row), strict=True)) for row in self.rows])
+
+    @property
+    def short(self) -> bool:
+        """Whether it fits a part of a page, so that print does not break it."""
+        return len(self.rows) <= SHORT_ROWS and not any(isinstance(cell, tuple) for row in self.rows for cell in row)
+
+
+def _one_line(cell: Cell) -> str:
+    return cell if isinstance(cell, str) else "; ".join(cell)
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure ready for the page: two drawings (wide, and narrow for a phone) and its data as a link."""
+    """A figure ready for the page: two drawings (wide, and narrow for a phone) and its data as a link.
+
+    `budgets` is what the script needs for a slider (see `kit.report.interactive`); empty where there is none.
+    """
 
     name: str
     finding: str
@@ -55,6 +73,7 @@ class Picture:
     wide: str
     narrow: str
     csv_href: str
+    budgets: str = ""
     kind: str = "picture"
 
 

@@ -9,15 +9,10 @@ from typing import Any
 from kit import numbers
 from kit.charts import pick
 from kit.report.engine import sample_label
+from kit.report.retention import RETENTIONS, TOO_CLOSE, conditions, mixed
 from kit.report.table import plain
 
 Row = dict[str, Any]
-RETENTIONS = {
-    "short": "the short retention",
-    "long": "the long retention",
-    "keep_alive": "keep-alive calls",
-    "none": "no caching",
-}
 
 
 @dataclass(frozen=True)
@@ -31,10 +26,11 @@ class Key:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What page one says: `sentence` verbatim from the decision, its key figures, then finished sentences."""
+    """What page one says: `sentence` verbatim from the decision, what it means, its key figures, finished sentences."""
 
     scope: str
     sentence: str
+    meaning: str
     keys: tuple[Key, ...]
     lines: tuple[str, ...]
 
@@ -44,7 +40,39 @@ def verdict(results: Row) -> Verdict:
     keys = [key for key in (_change(results), _saving(results), _retention(results)) if key]
     lines = [_rule(results), _provisional(results), _assumed_budget(results), _ttl(results), _revert(results)]
     sentence = pick.get(results, "decision.sentence", "No decision was reached.")
-    return Verdict(scope(results), str(sentence), tuple(keys), tuple(line for line in lines if line))
+    return Verdict(scope(results), str(sentence), meaning(results), tuple(keys), tuple(line for line in lines if line))
+
+
+def meaning(results: Row) -> str:
+    """The verdict for a reader who knows none of its words: what is kept, what it costs, what another policy costs."""
+    lru, other = pick.at_actual(results, "lru"), pick.other_policy(results)
+    if lru is None:
+        return ""
+    budget = numbers.count(pick.actual_capacity(results))
+    cheap = "billed at the lower price of a read" if has_money(results) else "not computed again"
+    said = [
+        f"Requests repeat the beginnings of earlier ones. A cache holds {budget} tokens of them, so that what it still "
+        f"holds is {cheap}; when it is full, an eviction policy says what to drop. LRU drops what was unused longest."
+    ]
+    return " ".join([*said, *_meaning_of_money(results, lru, pick.at_actual(results, other) if other else None)])
+
+
+def _meaning_of_money(results: Row, lru: Row, row: Row | None) -> list[str]:
+    currency, cost = pick.get(results, "money.currency", "USD"), lru.get("cost")
+    if cost is None:
+        return [f"With LRU {numbers.percent(lru.get('hit_token_ratio'))} of the input is found there."]
+    none = pick.get(results, "ttl_verdict.costs.none")
+    bare = f", without any cache {numbers.money(none, currency)}" if none is not None and none > cost else ""
+    said = [f"Over this log the input costs {numbers.money(cost, currency)} with LRU{bare}."]
+    if row is None or row.get("cost") is None:
+        return said
+    lead = "With" if is_switch(results) else "The best other policy tried,"
+    title = pick.title_of(results, row["policy"])
+    end = "it costs" if is_switch(results) else "costs"
+    return [
+        *said,
+        f"{lead} {title}{',' if not is_switch(results) else ''} {end} {numbers.money(row['cost'], currency)}.",
+    ]
 
 
 def scope(results: Row) -> str:
@@ -138,13 +166,13 @@ def _retention(results: Row) -> Key | None:
     """What the right time to live saves over this log against the next best, where that can be told."""
     saving, groups = pick.get(results, "ttl_verdict.saving", {}), pick.get(results, "ttl_verdict.groups", [])
     currency, choice = pick.get(results, "ttl_verdict.currency"), pick.get(results, "ttl_verdict.choice")
-    if not currency or not numbers.is_known(saving.get("value")) or choice in (None, "too close to call"):
+    if not currency or not numbers.is_known(saving.get("value")) or choice in (None, TOO_CLOSE):
         return None
     second = next((row.get("next_best") for row in groups if row.get("dimension") == "all"), None)
     words = f"less over this log with {RETENTIONS.get(str(choice), plain(choice))}"
     words += f" than with {RETENTIONS.get(str(second), plain(second))}" if second else ""
     band = numbers.span(*(numbers.money(saving.get(end), currency, True) for end in ("low", "high")))
-    return Key(numbers.money(saving["value"], currency, True), words, f"95% interval {band}")
+    return Key(numbers.money(saving["value"], currency, True), words, f"95% interval {band}; {conditions(results)}")
 
 
 def _no_bill(results: Row) -> str:
@@ -185,7 +213,7 @@ def _provisional(results: Row) -> str:
 
 def _ttl(results: Row) -> str:
     sentence = pick.get(results, "ttl_verdict.sentence")
-    return plain(sentence) if sentence else ""
+    return " ".join(filter(None, (plain(sentence), mixed(results)))) if sentence else ""
 
 
 def _revert(results: Row) -> str:
