@@ -54,10 +54,10 @@ def _numbered(codes: Any, slots: Any) -> Any:
     return number, names[:seen].copy()
 
 
-def numbered(codes: NDArray[np.uint64]) -> tuple[NDArray[np.int32], int]:
-    """(dense number of each row's code in order of first appearance, -1 where it has none; how many there are)."""
+def numbered(codes: NDArray[np.uint64]) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
+    """(dense number of each row's code in order of first appearance, -1 where it has none; the code of each number)."""
     number, names = _numbered(codes, np.full(FIRST_SLOTS, -1, np.int32))
-    return number, int(names.size)
+    return number, names
 
 
 @njit(cache=True, nogil=True)

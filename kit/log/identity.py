@@ -14,6 +14,8 @@ import polars as pl
 from numba import njit
 
 from kit.log import runs
+from kit.log.codes import code_sql, earlier, numbered
+from kit.log.requests import column
 from kit.prefix import build_forest, depths, flat_forest
 
 Con = duckdb.DuckDBPyConnection
@@ -24,29 +26,23 @@ SURROGATE = (
 SCOPE = "coalesce(model, ''), coalesce(cache_scope, '')"
 
 
-def _column(con: Con, query: str) -> Any:
-    """One result column as a numpy array (NULL must not occur)."""
-    (only,) = con.sql(query).fetchnumpy().values()
-    return np.asarray(only)
-
-
 def _store(con: Con, parent: Any, tokens: Any, depth: Any, types: list[str | None] | None, leaf: Any) -> None:
     """Write the forest and the leaf of each request (by dense request number; -1 = nothing cacheable)."""
-    nodes = pl.DataFrame(
-        {"parent": np.asarray(parent, np.int64), "tokens": np.asarray(tokens, np.int64), "depth": depth}
-    )
-    kinds = pl.Series("token_type", types if types is not None else [None] * nodes.height, dtype=pl.String)
-    nodes = nodes.with_row_index("node_id").with_columns(kinds)
-    leaves = pl.DataFrame({"node": np.asarray(leaf, np.int64)}).with_row_index("request_id").filter(pl.col("node") >= 0)
+    nodes = pl.DataFrame({
+        "parent": np.asarray(parent, np.int64), "tokens": np.asarray(tokens, np.int64),
+        "depth": np.asarray(depth, np.int32),
+    })  # fmt: skip
+    if types is not None:
+        nodes = nodes.with_columns(pl.Series("token_type", types, dtype=pl.String))
     con.register("forest_nodes", nodes)
-    con.register("forest_leaves", leaves)
+    con.register("forest_leaves", pl.DataFrame({"node": np.asarray(leaf, np.int64)}))
     con.execute(
-        "CREATE OR REPLACE TABLE node AS SELECT node_id::BIGINT AS node_id, nullif(parent, -1)::BIGINT AS parent_id, "
-        "tokens::BIGINT AS tokens, depth::INTEGER AS depth, token_type FROM forest_nodes ORDER BY node_id"
+        "CREATE OR REPLACE TABLE node AS SELECT row_number() OVER () - 1 AS node_id, nullif(parent, -1) AS parent_id, "
+        f"tokens, depth, {'token_type' if types is not None else 'NULL::VARCHAR AS token_type'} FROM forest_nodes"
     )
     con.execute(
-        "CREATE OR REPLACE TABLE request_node AS SELECT request_id::BIGINT AS request_id, node::BIGINT AS node_id "
-        "FROM forest_leaves ORDER BY request_id"
+        "CREATE OR REPLACE TABLE request_node AS SELECT request_id, node AS node_id FROM "
+        "(SELECT row_number() OVER () - 1 AS request_id, node FROM forest_leaves) WHERE node >= 0"
     )
     con.unregister("forest_nodes")
     con.unregister("forest_leaves")
@@ -59,15 +55,18 @@ def no_identity(con: Con) -> None:
 
 def from_flat(con: Con) -> None:
     """Nodes of flat keys; a key seen with several lengths becomes one node per step, so growth is paid once."""
-    where = "FROM request WHERE prefix_key IS NOT NULL AND prefix_tokens > 0"
     rows = con.sql(
-        f"SELECT request_id, hash(prefix_key, {SCOPE}) AS key, prefix_tokens {where} ORDER BY request_id"
+        f"SELECT CASE WHEN prefix_key IS NOT NULL THEN hash(prefix_key, {SCOPE}) ELSE 0::UBIGINT END AS key, "
+        "CASE WHEN prefix_key IS NOT NULL THEN prefix_tokens ELSE 0 END AS tokens FROM request"
     ).fetchnumpy()
-    total = int(_column(con, "SELECT count(*) FROM request")[0])
-    some, parent, tokens, depth, _ = flat_forest(np.asarray(rows["key"]), np.asarray(rows["prefix_tokens"]))
-    leaf = np.full(total, -1, np.int64)
-    leaf[np.asarray(rows["request_id"])] = some
-    _store(con, parent, tokens, depth, None, leaf)
+    keys, tokens = np.asarray(rows["key"]), np.asarray(rows["tokens"], np.int64)
+    real = tokens > 0
+    offsets = np.concatenate([[0], np.cumsum(real)])
+    leaf, parent, lengths, depth, _ = build_forest(offsets, keys[real], tokens[real])
+    if (lengths[leaf[real]] != tokens[real]).any():
+        some, parent, lengths, depth, _ = flat_forest(keys[real], tokens[real])
+        leaf[real] = some
+    _store(con, parent, lengths, depth, None, leaf)
 
 
 def from_paths(con: Con) -> None:
@@ -75,9 +74,9 @@ def from_paths(con: Con) -> None:
 
     Without `path_tokens` every key is a block of `block_tokens`, the last one what is left of the prompt.
     """
-    counts = _column(con, "SELECT len(coalesce(path_keys, [])) FROM path ORDER BY request_id").astype(np.int64)
+    counts = column(con, "SELECT len(coalesce(path_keys, [])) FROM path ORDER BY request_id").astype(np.int64)
     offsets = np.concatenate([[0], np.cumsum(counts)])
-    keys = _column(con, f"SELECT hash(k, {SCOPE}) FROM (SELECT unnest(path_keys) AS k, model, cache_scope FROM path)")
+    keys = column(con, f"SELECT hash(k, {SCOPE}) FROM (SELECT unnest(path_keys) AS k, model, cache_scope FROM path)")
     tokens = _touch_tokens(con, counts, offsets)
     real = tokens > 0
     if not real.all():
@@ -93,16 +92,16 @@ def from_runs(con: Con) -> None:
     offsets, keys, tokens, segment = runs.pieces(con)
     leaf, parent, node_tokens, depth, first = build_forest(offsets, keys, tokens)
     types = None
-    if int(_column(con, "SELECT count(piece_types) FROM ordered")[0]):
+    if int(column(con, "SELECT count(piece_types) FROM ordered")[0]):
         words = pl.DataFrame(con.sql("SELECT unnest(piece_types)::VARCHAR AS t FROM ordered"))["t"].to_list()
         types = [words[index] if index >= 0 else None for index in segment[first]]
     _store(con, parent, node_tokens, depth, types, leaf)
 
 
 def _touch_tokens(con: Con, counts: Any, offsets: Any) -> Any:
-    listed = int(_column(con, "SELECT count(path_tokens) FROM path")[0])
+    listed = int(column(con, "SELECT count(path_tokens) FROM path")[0])
     if listed:
-        return _column(con, "SELECT unnest(path_tokens)::BIGINT AS t FROM path").astype(np.int64)
+        return column(con, "SELECT unnest(path_tokens)::BIGINT AS t FROM path").astype(np.int64)
     sizes = con.sql("SELECT block_tokens, input_tokens FROM path ORDER BY request_id").fetchnumpy()
     block, total = (np.asarray(sizes[name], np.int64) for name in ("block_tokens", "input_tokens"))
     tokens = np.repeat(block, counts)
@@ -112,32 +111,44 @@ def _touch_tokens(con: Con, counts: Any, offsets: Any) -> Any:
 
 
 def _touch_types(con: Con, first: Any, real: Any) -> list[str | None] | None:
-    if not int(_column(con, "SELECT count(path_types) FROM path")[0]):
+    if not int(column(con, "SELECT count(path_types) FROM path")[0]):
         return None
     types = pl.DataFrame(con.sql("SELECT unnest(path_types)::VARCHAR AS t FROM path"))["t"]
     return types.filter(pl.Series(real)).gather(first).to_list()
 
 
 @njit(cache=True, nogil=True)
-def _grow_chains(parent: Any, prompt: Any, scope: Any, root_tokens: Any) -> Any:
-    """One node per request that grows its parent's prompt; shared roots where they are shorter than the prompt."""
-    most = prompt.size + root_tokens.size
-    node_parent = np.full(most, -1, np.int64)
+def _grow_chains(parent: Any, prompt: Any, level: Any, level_end: Any, level_below: Any) -> Any:
+    """One node per request that grows its parent's prompt, else one on top of the shared root of its scope.
+
+    `level` is the length of the root that a request may start from (-1 none): an index into the ends of all lengths,
+    `level_below` the next shorter length of the same scope, so that a longer root is the shorter one and a step.
+    """
+    most = prompt.size + level_end.size
+    node_parent = np.full(most, -1, np.int32)
     node_tokens = np.zeros(most, np.int64)
     leaf = np.full(prompt.size, -1, np.int64)
-    root_node = np.full(root_tokens.size, -1, np.int64)
+    node_of = np.full(level_end.size, -1, np.int64)
+    steps = np.empty(level_end.size, np.int64)
     nodes = 0
     for request in range(prompt.size):
-        above, start, before = np.int64(-1), np.int64(0), parent[request]
+        above, start, before, own = np.int64(-1), np.int64(0), parent[request], level[request]
         if before >= 0 and leaf[before] >= 0 and prompt[request] >= prompt[before]:
             above, start = leaf[before], prompt[before]
-        elif scope[request] >= 0 and 0 < root_tokens[scope[request]] <= prompt[request]:
-            own = scope[request]
-            if root_node[own] < 0:
-                root_node[own] = nodes
-                node_tokens[nodes] = root_tokens[own]
+        elif own >= 0 and level_end[own] <= prompt[request]:
+            missing = 0
+            while own >= 0 and node_of[own] < 0:
+                steps[missing] = own
+                missing += 1
+                own = level_below[own]
+            for step in range(missing - 1, -1, -1):
+                own = steps[step]
+                below = level_below[own]
+                node_of[own] = nodes
+                node_parent[nodes] = node_of[below] if below >= 0 else -1
+                node_tokens[nodes] = level_end[own] - (level_end[below] if below >= 0 else 0)
                 nodes += 1
-            above, start = root_node[own], root_tokens[own]
+            above, start = node_of[level[request]], level_end[level[request]]
         if prompt[request] > start:
             node_parent[nodes] = above
             node_tokens[nodes] = prompt[request] - start
@@ -147,28 +158,69 @@ def _grow_chains(parent: Any, prompt: Any, scope: Any, root_tokens: Any) -> Any:
     return node_parent[:nodes].copy(), node_tokens[:nodes].copy(), leaf
 
 
-def from_chain(con: Con) -> int:
-    """Nodes of turn increments from `link(request_id, parent, prompt, scope, reads, restart)`; number of shared roots.
+def shared_roots(scope: Any, reads: Any, first: Any) -> Any:
+    """Length of the shared root each request may start from: int64[requests], 0 = none is known.
 
-    A request whose prompt shrank, whose model changed or which restarts after compaction begins a new chain from the
-    shared root of its scope. The length of that root is the median of what parentless requests of the scope that read
-    something were reported to read: derived, not logged.
+    `scope` numbers who shares a root (-1 nobody), `first` marks requests without a parent. The estimate is the median
+    of what the *other* parentless requests of the scope that read something were reported to read, so that no
+    request's own answer decides what it is predicted to find; a scope's only one stands for itself (it finds nothing
+    before it anyway). Tokens; halves are cut.
     """
-    con.execute(
-        "CREATE OR REPLACE TEMP TABLE root AS SELECT scope, median(reads)::BIGINT AS tokens FROM link "
-        "WHERE parent IS NULL AND reads > 0 AND scope IS NOT NULL GROUP BY scope"
-    )
+    pool = np.flatnonzero(first & (reads > 0) & (scope >= 0))
+    pool = pool[np.lexsort((reads[pool], scope[pool]))]
+    scopes = int(scope.max(initial=-1)) + 1
+    count = np.bincount(scope[pool], minlength=scopes)
+    begin = np.concatenate([[0], np.cumsum(count)])
+    value = reads[pool]
+    size = count[scope[pool]] - 1
+    base, place = begin[scope[pool]], np.arange(pool.size) - begin[scope[pool]]
+
+    def nth(index: Any) -> Any:
+        return value[np.minimum(base + index + (index >= place), pool.size - 1)]
+
+    out = np.zeros(scope.size, np.int64)
+    full = np.zeros(scopes + 1, np.int64)
+    have = np.flatnonzero(count)
+    full[have] = (value[begin[have] + (count[have] - 1) // 2] + value[begin[have] + count[have] // 2]) // 2
+    out[:] = full[scope]
+    out[pool] = np.where(size > 0, (nth(np.maximum(size - 1, 0) // 2) + nth(size // 2)) // 2, value)
+    return out
+
+
+def _levels(scope: Any, root: Any) -> tuple[Any, Any, Any]:
+    """(level of each request or -1, end of each level, level below it or -1): the distinct root lengths per scope."""
+    span = int(root.max(initial=0)) + 1
+    number, pairs = numbered(np.where(root > 0, scope * span + root, 0).astype(np.uint64))
+    order = np.argsort(pairs)
+    rank = np.empty(pairs.size + 1, np.int64)
+    rank[order], rank[-1] = np.arange(pairs.size), -1
+    owner, end = pairs[order] // span, (pairs[order] % span).astype(np.int64)
+    below = np.arange(pairs.size) - 1
+    below[:1] = -1
+    below[1:][owner[1:] != owner[:-1]] = -1
+    return rank[number], end, below
+
+
+def from_chain(con: Con, parent: Any, rooted: bool) -> int:
+    """Nodes of turn increments; `parent` is the row of the request each one extends (-1 none). Scopes with a root.
+
+    A request whose prompt shrank, whose model or cache scope changed or which restarts after compaction begins a new
+    chain, on the shared root of its scope where there is one (`rooted`).
+    """
     rows = con.sql(
-        "SELECT coalesce(CASE WHEN NOT restart THEN parent END, -1) AS parent, prompt, "
-        "coalesce(root_id, -1) AS scope FROM link LEFT JOIN (SELECT row_number() OVER (ORDER BY scope) - 1 AS "
-        "root_id, scope "
-        "FROM root) USING (scope) ORDER BY request_id"
+        f"SELECT coalesce(input_tokens, 0) AS prompt, hash({SCOPE}) AS model, coalesce(restart, false) AS restart, "
+        f"coalesce(read_tokens, 0) AS reads, CASE WHEN root_scope IS NULL THEN 0::UBIGINT ELSE hash({SCOPE}, "
+        "root_scope) END AS scope FROM ordered"
     ).fetchnumpy()
-    roots = _column(con, "SELECT tokens FROM root ORDER BY scope").astype(np.int64)
-    before, prompt, scope = (np.asarray(rows[name], np.int64) for name in ("parent", "prompt", "scope"))
-    parent, tokens, leaf = _grow_chains(before, prompt, scope, roots)
-    _store(con, parent, tokens, depths(parent), None, leaf)
-    return int(roots.size)
+    prompt, reads = np.asarray(rows["prompt"], np.int64), np.asarray(rows["reads"], np.int64)
+    other = np.asarray(rows["model"]) != np.asarray(rows["model"])[np.maximum(parent, 0)]
+    restart = np.asarray(rows["restart"]) | (parent >= 0) & other
+    scope, _ = numbered(np.asarray(rows["scope"]) if rooted else np.zeros(prompt.size, np.uint64))
+    root = shared_roots(scope.astype(np.int64), reads, parent < 0)
+    level, ends, below = _levels(scope.astype(np.int64), root)
+    node_parent, tokens, leaf = _grow_chains(np.where(restart, -1, parent), prompt, level, ends, below)
+    _store(con, node_parent, tokens, depths(node_parent), None, leaf)
+    return int(np.unique(scope[root > 0]).size)
 
 
 def identify(con: Con, surrogate: str) -> tuple[str | None, list[str]]:
@@ -185,44 +237,22 @@ def identify(con: Con, surrogate: str) -> tuple[str | None, list[str]]:
         from_paths(con)
         return "blocks", []
     if have[1]:
-        _link(
-            con,
-            "LEFT JOIN request p ON p.source_id = o.parent_source_id AND p.request_id < o.request_id",
-            "p.request_id",
-        )
-        roots = from_chain(con)
+        codes = [column(con, f"SELECT {code_sql(name)} AS code FROM ordered")
+                 for name in ("source_id", "parent_source_id")]  # fmt: skip
+        roots = from_chain(con, earlier(*codes), rooted=True)
         note = "node: a request's prefix is its parent's prompt; a shorter prompt starts a new chain"
         shared = (
             f"node: {roots} shared roots, one per model, client version and working folder, as long as the median "
-            "reported "
-            "read of parentless requests there"
+            "reported read of the other parentless requests there"
         )
         return "chain", [note, shared] if roots else [note]
     if have[2]:
         from_flat(con)
         return "flat", []
     if have[3] and surrogate == "session":
-        previous = "(SELECT *, lag(request_id) OVER (PARTITION BY chain ORDER BY request_id) AS before FROM ordered)"
-        _link(con, f"LEFT JOIN {previous} p USING (request_id)", "p.before", root="NULL")
-        from_chain(con)
+        chain = column(con, f"SELECT {code_sql('chain')} AS code FROM ordered")
+        from_chain(con, earlier(chain, chain), rooted=False)
         return "chain", [SURROGATE]
     no_identity(con)
     return None, []
 
-
-def _link(con: Con, join: str, parent: str, root: str = "o.root_scope") -> None:
-    """The temporary table `link` that `from_chain` reads; a parent of another model or scope is no parent."""
-    con.execute(
-        f"CREATE OR REPLACE TEMP TABLE linked AS SELECT o.request_id, {parent} AS parent, "
-        "coalesce(o.input_tokens, 0) AS prompt, "
-        f"concat_ws('|', o.model, o.cache_scope, {root}) AS scope, {root} IS NULL AS rootless, "
-        "coalesce(o.read_tokens, 0) AS reads, coalesce(o.restart, false) AS restart, o.model AS model, "
-        "o.cache_scope AS cache_scope "
-        f"FROM ordered o {join}"
-    )
-    con.execute(
-        "CREATE OR REPLACE TEMP TABLE link AS SELECT l.request_id, l.parent, l.prompt, "
-        "CASE WHEN NOT l.rootless THEN l.scope END AS scope, l.reads, l.restart OR (l.parent IS NOT NULL AND "
-        "(l.model IS DISTINCT FROM q.model OR l.cache_scope IS DISTINCT FROM q.cache_scope)) AS restart "
-        "FROM linked l LEFT JOIN linked q ON q.request_id = l.parent ORDER BY l.request_id"
-    )

@@ -79,7 +79,7 @@ def _has_repeats(con: Con, good: str) -> bool:
     if not count(con, f"SELECT count(source_id) {good}"):
         return False
     codes = column(con, f"SELECT {code_sql('source_id')} AS code {good}")
-    return numbered(codes)[1] < int(np.count_nonzero(codes))
+    return numbered(codes)[1].size < int(np.count_nonzero(codes))
 
 
 def column(con: Con, query: str) -> Any:
@@ -141,13 +141,15 @@ def _sessions(con: Con) -> tuple[dict[str, Any], int, int]:
     have = con.sql("SELECT count(chain), count(session_id), count(chain_id) FROM ordered").fetchall()[0]
     if not have[0]:
         return {}, 0, 0
-    chain, chains = numbered(column(con, f"SELECT {code_sql('chain')} AS code FROM ordered"))
+    chain, names = numbered(column(con, f"SELECT {code_sql('chain')} AS code FROM ordered"))
+    chains = names.size
     out: dict[str, Any] = {"turn": turns(chain, chains)}
     if not have[1]:
         return out, 0, chains
     session, sessions = chain, chains
     if have[2]:
-        session, sessions = numbered(column(con, f"SELECT {code_sql('session_id')} AS code FROM ordered"))
+        session, names = numbered(column(con, f"SELECT {code_sql('session_id')} AS code FROM ordered"))
+        sessions = names.size
     known = session >= 0
     kind = (np.bincount(session[known], minlength=sessions) > 1).astype(np.int8)
     if count(con, "SELECT count(*) FROM ordered WHERE trigger = 'tool'"):

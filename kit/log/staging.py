@@ -170,31 +170,64 @@ def _naive(form: Format, source: Reader) -> str:
     return " OR ".join(f"coalesce(is_naive({column('v_' + item.name)}::VARCHAR), false)" for item in times) or "false"
 
 
-def staging_sql(form: Format, source: Reader) -> str:
-    """The SELECT from raw records to staging columns."""
-    values = ", ".join(f"{expression} AS {column('v_' + name)}" for name, (expression, _) in source.values.items())
-    casts = ", ".join(
-        f"{typed(item.kind, column('v_' + item.name), source.values[item.name][1])} AS {column(item.name)}"
-        for item in form.fields
+TYPES = {
+    "text": "VARCHAR", "count": "BIGINT", "time": "TIMESTAMPTZ", "ms": "TIMESTAMPTZ", "seconds": "TIMESTAMPTZ",
+    "flag": "BOOLEAN", "decimal": "DOUBLE", "json": "VARCHAR", "counts": "BIGINT[]", "keys": "VARCHAR[]",
+    "ids": "UBIGINT[]", "texts": "VARCHAR[]", "runs": "BIGINT[][]",
+    "segments": "STRUCT(kind VARCHAR, tokens BIGINT)[]",
+}  # fmt: skip
+WORD = re.compile(r"'(?:[^']|'')*'|(?<![\w.\"])[A-Za-z_]\w*\b(?!\s*\()")
+NOTHING = "NULL::VARCHAR"
+
+
+def _present(form: Format, source: Reader) -> Format:
+    """The format without the fields that no file has: NULL stands for them, where DuckDB can reckon with it once."""
+    absent = {item.name: TYPES[item.kind] for item in form.fields if source.values[item.name][0] == NOTHING}
+
+    def known(text: str) -> str:
+        return WORD.sub(lambda found: f"NULL::{absent[found[0]]}" if found[0] in absent else found[0], text)
+
+    return replace(
+        form,
+        fields=tuple(item for item in form.fields if item.name not in absent or item.required),
+        columns={name: known(text) for name, text in form.columns.items()},
+        checks=tuple((known(wrong), reason) for wrong, reason in form.checks),
+        aside=tuple((known(wanted), reason) for wanted, reason in form.aside),
+        keep=known(form.keep),
     )
+
+
+def _wanted(form: Format) -> dict[str, str]:
+    """Columns of `staged` with their types. Without later steps: only those that the format computes."""
     wanted = {**COLUMNS, **WORKING}
     wanted.update({name: "" for name in form.columns if name not in wanted})
-    if form.after is None and form.prompt is None:
-        wanted = {name: kind for name, kind in wanted.items() if name in form.columns or name in ALWAYS}
-    names = [name for name in wanted if form.columns.get(name) is not None]
-    chosen = ", ".join(
-        f"({form.columns[name]}){'::' + wanted[name] if wanted[name] else ''} AS {column(name)}" for name in names
+    if form.after is not None or form.prompt is not None:
+        return wanted
+    given = {name for name, text in form.columns.items() if not text.startswith("NULL::")}
+    return {name: kind for name, kind in wanted.items() if name in given or name in ALWAYS}
+
+
+def staging_sql(form: Format, source: Reader) -> str:
+    """The SELECT from raw records to staging columns."""
+    form = _present(form, source)
+    values = "".join(f", {source.values[item.name][0]} AS {column('v_' + item.name)}" for item in form.fields)
+    casts = "".join(
+        f", {typed(item.kind, column('v_' + item.name), source.values[item.name][1])} AS {column(item.name)}"
+        for item in form.fields
     )
-    absent = ", ".join(f"NULL::{wanted[name] or 'VARCHAR[]'} AS {column(name)}" for name in wanted if name not in names)
-    selected = ", ".join(part for part in (chosen, absent) if part)
+    selected = "".join(
+        f", ({form.columns[name]}){'::' + kind if kind else ''} AS {column(name)}"
+        if form.columns.get(name) is not None else f", NULL::{kind or 'VARCHAR[]'} AS {column(name)}"
+        for name, kind in _wanted(form).items()
+    )  # fmt: skip
     return (
-        f"WITH valued AS (SELECT rn, filename, {source.damaged} AS damaged, {source.blank} AS blank, {values} "
+        f"WITH valued AS (SELECT rn, filename, {source.damaged} AS damaged, {source.blank} AS blank{values} "
         f"FROM ({source.relation})), "
-        f"cast_row AS (SELECT *, {casts} FROM valued) "
+        f"cast_row AS (SELECT *{casts} FROM valued) "
         f"SELECT rn, filename, NOT blank AND (damaged IS NOT NULL OR coalesce({form.keep}, false)) AS is_request, "
         f"coalesce(damaged, {_first_reason(form)}) AS reason, {_excerpt(form)} AS excerpt, {_naive(form, source)} "
         "AS naive, "
-        f"coalesce({_aside(form)}, false) AS aside, {_epoch_unit(form, source)} AS epoch_unit, "
+        f"coalesce({_aside(form)}, false) AS aside, {_epoch_unit(form, source)} AS epoch_unit"
         f"{selected} FROM cast_row"
     )
 
