@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from kit import decide, intervals
-from kit.analysis import whatif
 from kit.analysis.parameters import Parameters
 from kit.analysis.run import read_log, run_steps
 from kit.decide import SYSTEMS, Sensitivity, Variation, settings_for
 from kit.intervals import Interval, Standing
 from kit.policies import REGISTRY
+from kit.prefix import make_paths
+from kit.replay import miniature
 from kit.sample.example import worked_example
 from tests.test_decide import BETTER_LFU, QUIET, contrast, worse
+from tests.test_decide_logs import decision, pairs, spread, uniform
 
 
 def test_room_is_worth_what_doubling_saves() -> None:
@@ -122,25 +125,104 @@ def test_a_thin_log_varies_its_provisional_verdict() -> None:
     assert found["map"][0]["policy"] == "lfu_decay" and found["map"][0]["flips"]
 
 
-def test_what_if_on_a_whole_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def mapped(path: Path, **settings: Any) -> dict[str, Any]:
+    """The sensitivity map of a log, row 0 waived."""
+    parameters = Parameters(**{"replicates": 200, "waive_row_0": True, **settings})
+    log = read_log(str(path), parameters, None)
+    try:
+        found: dict[str, Any] = run_steps(log, parameters, None)["decision"]["sensitivity"]
+    finally:
+        log.con.close()
+    return found
+
+
+def test_what_if_on_a_whole_log(tmp_path: Path) -> None:
     path = tmp_path / "log.parquet"
     worked_example("seed").write_parquet(path)
-    parameters = Parameters(
-        capacity_tokens=440_000, policies="lru,lfu_decay,length", replicates=200, waive_row_0=True, ttl_seconds=86_400.0
-    )
-    log = read_log(str(path), parameters, None)
-    found = run_steps(log, parameters, None)["decision"]["sensitivity"]
-    log.con.close()
+    found = mapped(path, capacity_tokens=440_000, policies="lru,lfu_decay,length", ttl_seconds=86_400.0)
     assert found["base"] == {"rule": 6, "policy": "lfu_decay"} and found["note"] is None
     tried = {row["dimension"] for row in found["map"]}
-    assert tried == {"provider", "warm-up", "budget", "TTL"}
+    assert tried == {"provider", "warm-up", "budget", "TTL", "block size"}
+    budgets = [row["factor"] for row in found["map"] if row["dimension"] == "budget"]
+    assert budgets == pytest.approx([0.5, 0.63, 0.794, 1.26, 1.587, 2], abs=0.001)
     assert all(row["policy"] == "lfu_decay" for row in found["map"] if row["dimension"] == "budget")
-    monkeypatch.setattr(whatif, "MOST_TOUCHES", 10)
-    log = read_log(str(path), parameters, None)
-    large = run_steps(log, parameters, None)["decision"]["sensitivity"]
-    log.con.close()
-    assert "too large to replay again" in large["note"]
-    assert {row["dimension"] for row in large["map"]} == {"provider", "warm-up"}
+
+
+def test_every_flip_of_budget_and_ttl_is_what_a_full_analysis_says(tmp_path: Path) -> None:
+    """200 equal keys at random: at 165 of them doubling lifts LRU by 21 %, near 156 by 25 % (rule 4), at 189 LRU is at
+    the ceiling; half of the pairs come back after 400 s, so that a TTL of 250 s fires rule 2 where 500 s did not."""
+    chosen = {"policies": "lru,lfu_decay,length,gdsf", "replicates": 400}
+    uniform_week, in_pairs = spread(uniform(200, 6_000)), pairs(1_200, 2_400)
+    for log, name, settings in (
+        (uniform_week, "capacity_tokens", {"capacity_tokens": 165_000}),
+        (in_pairs, "ttl_seconds", {"capacity_tokens": 5_000, "ttl_seconds": 500.0}),
+    ):
+        path = tmp_path / f"{name}.parquet"
+        log.write_parquet(path)
+        found = mapped(path, **chosen, **settings)
+        dimension = {"capacity_tokens": "budget", "ttl_seconds": "TTL"}[name]
+        rows = [row for row in found["map"] if row["dimension"] == dimension and row["factor"]]
+        assert any(row["flips"] for row in rows)
+        for row in rows:
+            at = row["factor"] * settings[name]
+            again = decision(log, tmp_path, **{**settings, name: at if name == "ttl_seconds" else round(at)})
+            assert again["policy"] == row["policy"]
+            if row["flips"]:
+                assert again["rule"] == row["rule"], (row, again["sentence"])
+        if dimension == "TTL":
+            assert [(row["words"], row["rule"]) for row in rows if row["flips"]] == [("with a TTL of 4.2 min", 2)]
+
+
+def test_the_nearest_flip_of_the_budget_is_narrowed_down(tmp_path: Path) -> None:
+    path = tmp_path / "log.parquet"
+    spread(uniform(200, 6_000)).write_parquet(path)
+    found = mapped(path, capacity_tokens=165_000, policies="lru,lfu_decay")
+    # 156 of 165 keys are 0.945 of the budget: rule 4 fires there and no longer at 157.
+    flips = [row["factor"] for row in found["map"] if row["dimension"] == "budget" and row["flips"]]
+    steady = [row["factor"] for row in found["map"] if row["dimension"] == "budget" and not row["flips"]]
+    assert max(flips) <= 156.99 / 165 and max(flips) > 0.91
+    assert min(factor for factor in steady if factor > max(flips)) / max(flips) < 1.04
+    assert found["nearest"].startswith(f"At {max(flips):.2f}x the budget, rule 4 fires instead of rule 10")
+
+
+def test_a_large_log_is_varied_on_a_sample_and_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "log.parquet"
+    spread(uniform(4_000, 12_000)).write_parquet(path)
+    settings = {"capacity_tokens": 3_300_000, "policies": "lru,lfu_decay", "key_cut": "full"}
+    whole = mapped(path, **settings)
+    assert whole["note"] is None
+    # 12,000 requests of one key are 12,000 touches. At 9,000 a sample of 75 % is taken, which leaves the budget 2,475
+    # entries; at 2,000 the 1,000 entries a budget must hold (30 %) would still be 3,600 touches.
+    monkeypatch.setattr(miniature, "AGAIN_TOUCHES", 9_000)
+    some = mapped(path, **settings)
+    assert "the log has 12,000 block touches, so what is replayed between" in some["note"]
+    assert "75.0% of its roots" in some["note"] and "LRU's share of tokens found is off by" in some["note"]
+    assert [row["words"] for row in some["map"]] == [row["words"] for row in whole["map"]]
+    monkeypatch.setattr(miniature, "AGAIN_TOUCHES", 1_500)
+    few = mapped(path, **settings)
+    assert "a sample of it would leave the budget under 1,000 entries, so only half and double" in few["note"]
+    tried = [row["words"] for row in few["map"] if row["dimension"] == "budget"]
+    assert tried == ["at 0.5x the budget", "at 2x the budget"]
+    assert {row["dimension"] for row in few["map"]} == {"budget", "provider", "warm-up"}
+
+
+def test_runs_of_blocks_are_one_touch_for_policies_that_take_them_whole() -> None:
+    """Two prompts of 3 and 4 blocks that share 2: segments of 2, 1 and 2 blocks, five blocks; 2 + 2 segments are
+    visited, 3 + 4 blocks."""
+    paths = make_paths(
+        np.array([-1, 0, 0]),
+        np.array([32, 16, 32]),
+        np.array([1, 2]),
+        np.array([0, 1]),
+        block_tokens=16,
+        unit_tokens=16,
+    )
+    assert miniature.touches(paths) == 7
+    assert miniature.touches(paths, ("lru",), 16) == 4
+    assert miniature.touches(paths, ("lru", "lfu_decay"), 64) == 4
+    # Decayed LFU takes runs whole only where every prompt fits; GDSF never does.
+    assert miniature.touches(paths, ("lru", "lfu_decay"), 48) == 7
+    assert miniature.touches(paths, ("lru", "gdsf"), 64) == 7
 
 
 def test_worse_is_never_better() -> None:

@@ -21,19 +21,18 @@ from kit.analysis.display import Sentence, Table
 from kit.analysis.store import Analysis
 from kit.intervals import REPLICATES, paired_ratio
 from kit.policies import named
-from kit.policies.saecache import ALWAYS, NEVER, ORACLE, PRIOR
+from kit.policies.next_turn import ALWAYS, NEVER, ORACLE, PRIOR
 from kit.policies.sessions import AGENT_SESSION
-from kit.prefix import SESSION_TYPES, Paths, path_sums
-from kit.replay import Setting, Tally, default_capacity, knee, lru_curve, optimal, replay
+from kit.prefix import SESSION_TYPES, Paths
+from kit.replay import Setting, Tally, default_capacity, knee, lru_curve, miniature, optimal, replay
 
 BASE, SYSTEM, ABLATION, MISMATCH, BOUND = "base", "system", "ablation", "mismatch", "bound"
 CHAT_SESSION = SESSION_TYPES.index("chat")
 MAIN = "SAECache-style, prior by type"
 WORKERS = 2
 SIMPLE = ("lru", "lfu", "sglang_slru")
-MOST_TOUCHES = 2_000_000  # block touches a notebook waits for
 NOTHING = (
-    "**Not compared here: the log has no prefix identity, or over 2,000,000 block touches "
+    f"**Not compared here: the log has no prefix identity, or over {miniature.AGAIN_TOUCHES:,} block touches "
     "(then run bench/bench_published.py on it).**"
 )
 AS_MUCH = 0.00005  # share of input tokens: what prints as 0.00 points
@@ -285,12 +284,11 @@ def _short(system: str) -> str:
 
 def in_notebook(week: Analysis, budgets: int = 5) -> list[dict[str, Any]]:
     """The comparison on an analysed log under its neutral setting (so local eviction and the provider's expiry both
-    apply); nothing where the log has no prefix identity, or is too large to wait for (MOST_TOUCHES)."""
+    apply); nothing where the log has no prefix identity, or is too large to wait for (`miniature.touches`)."""
     if not week.results["bounds"]["optimal"]:
         return []
     paths, setting = week.paths_and_setting()
-    units = path_sums(paths.parent, paths.room_tokens // paths.unit_tokens)
-    if int(units[paths.leaf[paths.leaf >= 0]].sum()) > MOST_TOUCHES:
+    if miniature.touches(paths) > miniature.AGAIN_TOUCHES:
         return []
     return compare_published(paths, budgets, setting, seed=week.results["parameters"]["seed"])
 

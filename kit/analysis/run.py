@@ -138,7 +138,7 @@ def run_steps(log: Log, parameters: Parameters, command: str | None, progress: S
     results = composed.compose(made, decision) | {"parameters": asked.as_dict()}
     if parameters.what_if:
         progress("what would change the answer")
-        results["decision"]["sensitivity"] = what_if(made, decision)
+        results["decision"]["sensitivity"] = what_if(made)
     return clean(results)
 
 

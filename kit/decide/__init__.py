@@ -6,12 +6,13 @@ from kit.decide.change import Judgement, Side, judge
 from kit.decide.evidence import Contrast, Evidence
 from kit.decide.money import Saving
 from kit.decide.rule import RANGES, THRESHOLDS, Condition, Rule
-from kit.decide.sensitivity import Sensitivity, Variation
+from kit.decide.sensitivity import Sensitivity, Variation, differs
 from kit.decide.systems import SYSTEMS, settings_for
 from kit.decide.table import RULES
-from kit.decide.verdict import Decision, ThresholdError, check_thresholds, decide, sentence
+from kit.decide.verdict import ACTIONS, Decision, ThresholdError, check_thresholds, decide, sentence
 
 __all__ = [
+    "ACTIONS",
     "RANGES",
     "RULES",
     "SYSTEMS",
@@ -29,6 +30,7 @@ __all__ = [
     "Variation",
     "check_thresholds",
     "decide",
+    "differs",
     "judge",
     "sentence",
     "settings_for",

@@ -34,7 +34,7 @@ class Sensitivity:
     @property
     def flips(self) -> list[tuple[Variation, Decision]]:
         """Variations under which another policy or another action is recommended, the nearest first."""
-        changed = [(variation, found) for variation, found in self.tried if _differs(found, self.base)]
+        changed = [(variation, found) for variation, found in self.tried if differs(found, self.base)]
         return sorted(changed, key=lambda one: (one[0].distance, one[0].dimension, one[0].words))
 
     @property
@@ -55,7 +55,7 @@ class Sensitivity:
                 "factor": variation.factor,
                 "rule": _rule(found),
                 "policy": _policy(found),
-                "flips": _differs(found, self.base),
+                "flips": differs(found, self.base),
             }
             for variation, found in self.tried
         ]
@@ -72,8 +72,9 @@ def _policy(found: Decision) -> str:
     return str(found.provisional["policy"]) if found.provisional else found.policy
 
 
-def _differs(found: Decision, base: Decision) -> bool:
-    """Another policy, or another thing to do beside keeping LRU (layout, TTL, room), whichever row keeps it."""
+def differs(found: Decision, base: Decision) -> bool:
+    """Whether a verdict asks for something else: another policy, or another thing to do beside keeping LRU (the
+    layout, the TTL, room), whichever row keeps it."""
     act, before = (ACTIONS.get(_rule(one)) for one in (found, base))
     return (_policy(found), act) != (_policy(base), before)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kit.policies import Policy
+from kit.policies import Policy, named
 from kit.prefix import Ints, Paths, first_seen_rank, path_sums, root_of
 from kit.replay import AT, CAUSES, Setting, Tally, ceiling, replay, replay_grid
 from kit.replay.bounds import Bound, optimal
@@ -22,6 +22,7 @@ from kit.replay.fleet import select
 
 LEAST_ENTRIES = 1000
 MOST_TOUCHES = 10_000_000
+AGAIN_TOUCHES = 2_000_000  # of one replay where a reader waits for some hundred of them
 CLASSES = tuple(AT[name] for name in ("hit_tokens", "write_tokens", "uncached_tokens"))
 MISSES = tuple(AT[name] for name in ("hit_tokens", *(f"missed_{cause}" for cause in CAUSES)))
 
@@ -43,10 +44,19 @@ def sample_paths(paths: Paths, rate: float, seed: int = 1) -> tuple[Paths, str]:
     return select(paths, kept[rank]), what
 
 
-def touches(paths: Paths) -> int:
-    """Blocks (or whole entries) that all requests pass through together: what a replay costs."""
+def touches(paths: Paths, policies: Iterable[str] = (), capacity_tokens: int = 0) -> int:
+    """Blocks (or whole entries) that all requests pass through together: what a replay costs.
+
+    With `policies` what the costliest of them visits at that budget: a run of blocks is one touch where they all take
+    it whole.
+    """
     used = paths.leaf[paths.leaf >= 0]
-    return int(path_sums(paths.parent, -(-paths.room_tokens // paths.unit_tokens))[used].sum()) if used.size else 0
+    if not used.size:
+        return 0
+    names, fits = list(policies), paths.longest_prefix_tokens <= capacity_tokens
+    whole = names and all(named(one).segments == "always" or (named(one).segments and fits) for one in names)
+    visits = np.ones(paths.parent.size, np.int64) if whole else -(-paths.room_tokens // paths.unit_tokens)
+    return int(path_sums(paths.parent, visits)[used].sum())
 
 
 def least_rate(paths: Paths, capacity_tokens: int) -> float:
