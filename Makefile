@@ -9,7 +9,7 @@ NEW_ENOUGH = 'import sys; sys.exit(sys.version_info < (3, 11))'
 PY := $(VENV)/bin/python
 UV := $(VENV)/bin/uv
 UV_PIN := uv==0.13.9
-BENCH_PEER := libcachesim>=0.3.5,<0.4
+BENCH_PEERS := libcachesim>=0.3.5,<0.4 kvcache-simulator>=0.1.3,<0.2
 COMPILE := $(UV) pip compile -q --universal --python-version 3.11 --no-header --overrides lock-overrides.txt
 INSTALL = if [ -x $(UV) ]; then $(UV) pip install -q --compile-bytecode --python $(PY) --no-deps $(1); else $(PY) -m pip install -q --disable-pip-version-check --no-deps $(1); fi
 NBVAL := --nbval --nbval-current-env --nbval-cell-timeout=120 --nbval-kernel-startup-timeout=60
@@ -42,7 +42,7 @@ $(VENV)/.stamp: requirements.lock pyproject.toml
 	@touch $@
 
 $(VENV)/.stamp-bench: $(VENV)/.stamp bench/requirements.lock
-	@($(call INSTALL,--require-hashes -r bench/requirements.lock)) || echo 'no peer to compare with on this machine: $(BENCH_PEER)'
+	@($(call INSTALL,--require-hashes -r bench/requirements.lock)) || echo 'no peers to compare with on this machine: $(BENCH_PEERS)'
 	@touch $@
 
 report: env
@@ -80,7 +80,7 @@ example: env
 lock: env
 	$(COMPILE) pyproject.toml --all-extras --group dev --generate-hashes -o requirements.lock
 	$(COMPILE) pyproject.toml --all-extras --group dev --no-annotate -o constraints.txt
-	echo '$(BENCH_PEER)' | $(COMPILE) - --no-deps --generate-hashes -o bench/requirements.lock
+	printf '%s\n' $(foreach peer,$(BENCH_PEERS),'$(peer)') | $(COMPILE) - --no-deps --generate-hashes -o bench/requirements.lock
 
 check-lock: env
 	@$(COMPILE) pyproject.toml --all-extras --group dev --no-annotate -o $(VENV)/now.txt

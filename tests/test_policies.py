@@ -182,7 +182,7 @@ def test_marconi_weighs_work_against_recency() -> None:
 
 
 def test_marconi_searches_its_alpha_on_the_requests_after_the_first_eviction() -> None:
-    # room for 12 tokens: long L (10) and one-token a b c ...; the fourth request is the first to evict (10 + 1 + 1 + 1),
+    # room for 12 tokens: long L (10), one-token a b c ...; the fourth request is the first to evict (10 + 1 + 1 + 1),
     # three come before it, so the next 15 are searched and alpha holds from request 18 on.
     # In the window L comes back after four shorts each time: recency (alpha 0) has thrown it out, work keeps it.
     names = "Labc" + "Ldefg" * 3 + "Lhijk" * 2
