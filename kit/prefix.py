@@ -418,7 +418,7 @@ def load_paths(
         log.con.sql(
             "SELECT epoch_us(ts)::BIGINT AS ts_us, coalesce(input_tokens, prefix_tokens, 0)::BIGINT AS input_tokens, "
             "coalesce(node_id, -1)::INTEGER AS leaf, session_id, replica, session_type, turn, "
-            "priority, retention_seconds FROM request "
+            "priority, retention_seconds, model FROM request "
             "LEFT JOIN request_node USING (request_id) "
             "ORDER BY request_id"
         )
@@ -438,6 +438,8 @@ def load_paths(
     for name, kind in (("priority", np.int64), ("retention_seconds", np.float64)):
         if requests[name].null_count() < requests.height:
             tags[name] = requests[name].fill_null(-1).to_numpy().astype(kind)
+    if requests["model"].n_unique() > 1:
+        tags["model"] = requests["model"].fill_null("").cast(pl.Categorical).to_physical().to_numpy().astype(np.int64)
     block = block_tokens or log.facts.block_tokens or 1
     by_block = log.facts.identity == "blocks" and block > 1 and partial_tail == "drop"
     paths = make_paths(

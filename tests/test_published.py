@@ -15,6 +15,7 @@ import pytest
 from kit import log, prefix
 from kit.analysis import published
 from kit.policies import saecache
+from kit.policies import saecache_rules as rules
 from kit.prefix import TOKEN_TYPES, Paths
 from kit.replay import Setting, build, optimal, replay
 from kit.sample import GAPS, answers, sample_week
@@ -192,21 +193,21 @@ def test_the_chat_law_converges_to_the_laws_the_week_was_drawn_from(monkeypatch:
     truth = answers(pl.read_parquet(WEEK)).gaps[("chat", "person")]
     assert truth == GAPS[("chat", "person")]
     pool = learned_on(week_paths(), 65_000, monkeypatch)
-    pool.learned[saecache.MU, saecache.CHAT], pool.learned[saecache.SIGMA, saecache.CHAT] = 0.0, 3.0
+    pool.core.learned[rules.MU, rules.CHAT], pool.core.learned[rules.SIGMA, rules.CHAT] = 0.0, 3.0
     for seconds in pauses("chat", "ts_end"):
-        saecache.note_gap(pool, saecache.CHAT, float(seconds))
-    assert pool.learned[saecache.MU, saecache.CHAT] == pytest.approx(truth.mu, abs=0.26)
-    assert pool.learned[saecache.SIGMA, saecache.CHAT] == pytest.approx(truth.sigma, abs=0.2)
+        rules.note_gap(pool, rules.CHAT, float(seconds))
+    assert pool.core.learned[rules.MU, rules.CHAT] == pytest.approx(truth.mu, abs=0.26)
+    assert pool.core.learned[rules.SIGMA, rules.CHAT] == pytest.approx(truth.sigma, abs=0.2)
 
 
-@pytest.mark.parametrize(("kind", "queue"), [("chat", saecache.CHAT), ("agent", saecache.AGENT)])
+@pytest.mark.parametrize(("kind", "queue"), [("chat", rules.CHAT), ("agent", rules.AGENT)])
 def test_both_laws_converge_in_a_replay(kind: str, queue: int, monkeypatch: pytest.MonkeyPatch) -> None:
     # the replay sees start to start; the truth is counted over the week's rows, gaps of .1 s to 1 h as it takes them
     logs = np.log([gap for gap in pauses(kind, "ts") if 0.1 <= gap <= 3600])
     pool = learned_on(week_paths(), 65_000, monkeypatch)
-    assert pool.learned[saecache.GAPS_SEEN, queue] == logs.size
-    assert pool.learned[saecache.MU, queue] == pytest.approx(logs.mean(), abs=0.3)
-    assert pool.learned[saecache.SIGMA, queue] == pytest.approx(logs.std(), abs=0.3)
+    assert pool.core.learned[rules.GAPS_SEEN, queue] == logs.size
+    assert pool.core.learned[rules.MU, queue] == pytest.approx(logs.mean(), abs=0.3)
+    assert pool.core.learned[rules.SIGMA, queue] == pytest.approx(logs.std(), abs=0.3)
 
 
 def test_type_reuse_is_counted_as_the_week_knows_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,9 +216,10 @@ def test_type_reuse_is_counted_as_the_week_knows_it(monkeypatch: pytest.MonkeyPa
     pieces = pieces.with_columns(seen=~pl.col("path_keys").is_first_distinct())
     known = dict(pieces.group_by("path_types").agg(pl.col("seen").mean()).iter_rows())
     pool = learned_on(week_paths(), int(week_paths().room_tokens.sum()), monkeypatch)
+    rules.gather(pool)
     for name, share in known.items():
         kind = TOKEN_TYPES.index(name)
-        measured = pool.learned[saecache.TYPE_HITS, kind] / pool.learned[saecache.TYPE_USES, kind]
+        measured = pool.core.learned[rules.TYPE_HITS, kind] / pool.core.learned[rules.TYPE_USES, kind]
         assert measured == pytest.approx(share, abs=1e-12), name
     assert known["system"] > 0.9
 
@@ -226,20 +228,19 @@ def test_type_weights_order_the_types_as_their_reuse_does(monkeypatch: pytest.Mo
     """Types that come back (system, tools) end above tool results, which the week reads once in a while only."""
     reuse = answers(pl.read_parquet(WEEK)).reuse_by_type
     pool = learned_on(week_paths(), 65_000, monkeypatch)
-    weight = {name: pool.learned[saecache.WEIGHT, TOKEN_TYPES.index(name)] for name in reuse}
+    weight = {name: pool.core.learned[rules.WEIGHT, TOKEN_TYPES.index(name)] for name in reuse}
     assert reuse["system"] > reuse["tool_result"] and weight["system"] > weight["tool_result"]
     assert all(0.1 <= value <= 5.0 for value in weight.values())
 
 
-def test_lists_know_how_many_leaves_they_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lists without leaves are skipped, so the counts must be those of the resident nodes nothing rests on."""
+def test_lanes_hold_the_resident_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only leaves can be chosen, so the lanes must hold every resident node nothing rests on, and no other."""
     pool = learned_on(week_paths(), 500_000, monkeypatch)
-    resident = np.flatnonzero(pool.where >= 0)
+    resident = np.flatnonzero(pool.spots.there)
     above = week_paths().parent[resident]
     leaves = np.setdiff1d(resident, above[above >= 0])
-    assert leaves.size > 10
-    counted = np.bincount(pool.where[leaves], minlength=pool.leaves.size)
-    assert (counted == pool.leaves).all()
+    held = [pool.heap[lane["start"] : lane["start"] + lane["leaves"]] for lane in pool.core.lanes]
+    assert leaves.size > 10 and sorted(np.concatenate(held)) == leaves.tolist()
 
 
 # --- an exhibit: a radix tree with the defects of a widely copied teaching version, each against the right answer

@@ -5,346 +5,334 @@ Queues: *evict-first* (thinking tokens, and single turns without a template; dra
 (single turns with a template, that is, whose first node two sessions have used), *chat* and *agent* (sessions with a
 second turn, or predicted to have one). p is the log-normal survival of the queue's gaps for chat and agent, and
 1 - (offset / largest offset)^gamma for structural. Inside one (queue, token type, offset class) the score falls with
-idle time, so the order there is LRU and the victim is the best of the class heads. Tie: the deeper node.
+idle time, so the order there is LRU and the victim is the best of the class heads. Tie: the deeper node, then the one
+longer unused. Idle time counts to the request that needs the room.
 Learned online: token-type weights (every `update_evictions`: toward 1 + 5 x misses after eviction + 2 x hits), mu and
 sigma of both gap laws (from the last `gap_window` gaps), gamma (hits against offset in ten bins) and queue weights
 alpha (softmax of hit tokens per token placed in the queue, at `temperature`). `predictor`: 0 never, 1 always, 2 prior
-by session type, 3 oracle. `fixed_*` switch a learner off (the paper's ablations).
+by session type, 3 oracle, 4 logistic regression (`kit.policies.next_turn`, step `learning_rate`). `fixed_*` switch a
+learner off (the paper's ablations); it then stays at its start value, which is a parameter too, so that what was
+learned on one log (`learned_parameters`) can be run, frozen, on another.
 Leaves out: the neural predictor over hidden states (no log has them), and the unpublished form of the alpha update.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kit import prefix
-from kit.policies import lists
-from kit.policies.lists import oldest_leaf, put, take
-from kit.policies.sessions import agents, later_turns, owners
+from kit.policies.leaf_lanes import (
+    COUNT,
+    FIRST,
+    REQUEST,
+    add_leaf,
+    depth_of,
+    drop_leaf,
+    empty_core,
+    empty_spots,
+    free_head,
+    give_up,
+    last_use,
+    new_child,
+    order_of,
+)
+from kit.policies.next_turn import LEARNED, SESSIONS, TURNED, arrivals, continues, judge, judge_silent
+from kit.policies.saecache_rules import (
+    AGENT,
+    ALPHA,
+    ASSISTANT,
+    CELLS,
+    CHAT,
+    COLUMNS,
+    ENTERED,
+    EVICT_FIRST,
+    EVICTED,
+    FINE,
+    FIXED_PREDICTOR,
+    GAMMA,
+    HIT,
+    MU,
+    OFFSETS,
+    OPTIONS,
+    PREDICTOR,
+    RATE,
+    REGRET,
+    ROWS,
+    SIGMA,
+    STRUCTURAL,
+    SWITCHES,
+    THINKING,
+    TYPES,
+    UPDATE,
+    WEIGHT,
+    learn,
+    note_gap,
+    queue_of,
+    shape_offsets,
+    survival,
+)
+from kit.prefix import TOKEN_TYPES
 
 TITLE = "SAECache-style"
 PARAMETERS: dict[str, float] = {
     "predictor": 2.0, "eta": 0.1, "update_evictions": 1000.0, "gap_window": 200.0, "temperature": 1.0,
-    "fixed_types": 0.0, "fixed_queues": 0.0, "fixed_timing": 0.0, "fixed_decay": 0.0,
+    "learning_rate": 0.05, "fixed_types": 0.0, "fixed_queues": 0.0, "fixed_timing": 0.0, "fixed_decay": 0.0,
+    "fixed_predictor": 0.0, "gamma": 1.0, "mu_chat": 4.15, "sigma_chat": 0.97, "mu_agent": 2.28, "sigma_agent": 1.34,
+    "alpha_structural": 1.0, "alpha_chat": 1.0, "alpha_agent": 1.0, "weight_other": 1.0, "weight_system": 1.0,
+    "weight_tools": 1.0, "weight_user": 1.0, "weight_assistant": 1.0, "weight_thinking": 1.0, "weight_tool_call": 1.0,
+    "weight_tool_result": 1.0, "continue_chat": 1.0, "continue_agent": 1.0,
 }  # fmt: skip
 WANTS = ("session_id", "session_type", "token_type")
-EVICT_FIRST, STRUCTURAL, CHAT, AGENT = 0, 1, 2, 3
-NEVER, ALWAYS, PRIOR, ORACLE = 0, 1, 2, 3
-GENERATED = (4, 5)
-TYPES = 8
-OFFSETS = 8
-BINS = 10
-SHORTEST_GAP, LONGEST_GAP = 0.1, 3600.0
-LEAST_GAPS = 20
 
 
 class Pool(NamedTuple):
-    """Recency lists per class (`kit.policies.lists`), how many `leaves` each holds, and per node: `covered` (has
-    resident children), `used_us`, `kind` (token type), `offset` (class),
-    `gone` (evicted before), `place` (offset bin), `root`. Per request: `session`, `agent`, `more` (a later turn comes).
-    Per session: `turns`, `last_us`. `seen_root` first session of a root (-2 = two or more sessions). `learned` [rows,
-    columns]: see the row names below. `now` [2]: request, time."""
+    """`spots` (per node, with `room` in tokens, `cell`: token type and place in the prompt, `gone`: evicted before) and
+    `heap`: `kit.policies.leaf_lanes`. `asks` and `known`: `kit.policies.next_turn`. `core`: lanes (with `hit` and
+    `placed` tokens since the last learning, `chance` of the offset class) and live; `learned` [rows, columns] by the
+    names above, OPTIONS in the order of SWITCHES; `counts` [HIT ENTERED REGRET, cells] since the last learning;
+    `lane_of` [queues, cells]; `gaps` [chat and agent, window] log seconds."""
 
-    newer: NDArray[np.int32]
-    older: NDArray[np.int32]
-    where: NDArray[np.int8]
-    tokens: NDArray[np.int64]
-    room: NDArray[np.int64]
-    leaves: NDArray[np.int64]
-    covered: NDArray[np.bool_]
-    used_us: NDArray[np.int64]
-    depth: NDArray[np.int32]
-    kind: NDArray[np.int8]
-    offset: NDArray[np.int8]
-    place: NDArray[np.int8]
-    gone: NDArray[np.bool_]
-    root: NDArray[np.int32]
-    session: NDArray[np.int64]
-    agent: NDArray[np.bool_]
-    more: NDArray[np.bool_]
-    turns: NDArray[np.int64]
-    last_us: NDArray[np.int64]
-    seen_root: NDArray[np.int64]
-    learned: NDArray[np.float64]
-    gaps: NDArray[np.float64]
-    now: NDArray[np.int64]
-    options: NDArray[np.float64]
+    spots: Any
+    heap: NDArray[np.int32]
+    asks: Any
+    known: Any
+    core: Any
 
 
-(WEIGHT, TYPE_HITS, TYPE_USES, TYPE_REGRET, ALPHA, QUEUE_HITS, QUEUE_ROOM, MU, SIGMA, GAPS_SEEN, GAMMA, BIN_HITS,
- BIN_USES, EVICTED, TURNED, SESSIONS, ROUTE) = range(17)  # fmt: skip
-PREDICTOR, ETA, UPDATE, WINDOW, TEMPERATURE, FIXED_TYPES, FIXED_QUEUES, FIXED_TIMING, FIXED_DECAY = range(9)
+def cell_of(
+    path_tokens: NDArray[np.int64], tokens: NDArray[np.int64], node_type: NDArray[np.int32]
+) -> NDArray[np.int64]:
+    """Token type x where the node starts in the prompt, in fortieths of the longest prompt."""
+    place = (path_tokens - tokens) * FINE // max(int(path_tokens.max(initial=1)), 1)
+    return place + FINE * (node_type.astype(np.int64) if node_type.size else 0)
 
 
-def classes(path_tokens: NDArray[np.int64], tokens: NDArray[np.int64]) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
-    """(offset class of 8, offset bin of 10) of each node: where it starts in the prompt, as a share of the longest."""
-    share = (path_tokens - tokens) / max(int(path_tokens.max(initial=1)), 1)
-    return (share * OFFSETS).astype(np.int8), (share * BINS).astype(np.int8)
+def lane_table() -> NDArray[np.int8]:
+    """The lane of a cell in each queue: evict-first, chat and agent have one per token type, structural one per token
+    type and offset class. Thinking is evict-first everywhere, an answer to a single call too."""
+    kind, place = np.arange(CELLS) // FINE, np.arange(CELLS) % FINE
+    table = np.empty((4, CELLS), np.int8)
+    table[EVICT_FIRST], table[CHAT], table[AGENT] = kind, TYPES + kind, 2 * TYPES + kind
+    table[STRUCTURAL] = np.where(kind == ASSISTANT, kind, 3 * TYPES + kind * OFFSETS + place * OFFSETS // FINE)
+    table[:, kind == THINKING] = THINKING
+    return table
 
 
-def learned_start() -> NDArray[np.float64]:
-    """Weights and alphas 1, gamma 1, gap laws of the paper's fixed variant: chat 4.15, 0.97; agent 2.28, 1.34."""
-    learned = np.zeros((17, BINS))
-    learned[WEIGHT] = 1.0
-    learned[ALPHA] = 1.0
-    learned[GAMMA, 0] = 1.0
-    learned[MU, CHAT], learned[SIGMA, CHAT] = 4.15, 0.97
-    learned[MU, AGENT], learned[SIGMA, AGENT] = 2.28, 1.34
+def learned_start(given: dict[str, float]) -> NDArray[np.float64]:
+    """Weights, queue weights, gamma and gap laws as given, and the shares of a frozen predictor."""
+    learned = np.zeros((ROWS, COLUMNS))
+    learned[WEIGHT, :TYPES] = [given[f"weight_{name}"] for name in TOKEN_TYPES]
+    learned[GAMMA, 0] = given["gamma"]
+    learned[OPTIONS, : len(SWITCHES)] = [given[name] for name in SWITCHES]
+    learned[ALPHA, STRUCTURAL] = given["alpha_structural"]
+    for queue, name in ((CHAT, "chat"), (AGENT, "agent")):
+        learned[ALPHA, queue] = given[f"alpha_{name}"]
+        learned[MU, queue], learned[SIGMA, queue] = given[f"mu_{name}"], given[f"sigma_{name}"]
+        if given["fixed_predictor"]:
+            learned[TURNED, queue - CHAT], learned[SESSIONS, queue - CHAT] = given[f"continue_{name}"], 1.0
     return learned
+
+
+def learned_parameters(p: Pool) -> dict[str, float]:
+    """What a replay has learned, as start values for another: the parameters behind the `fixed_*` switches."""
+    found = {f"weight_{name}": p.core.learned[WEIGHT, kind] for kind, name in enumerate(TOKEN_TYPES)}
+    found |= {"gamma": p.core.learned[GAMMA, 0], "alpha_structural": p.core.learned[ALPHA, STRUCTURAL]}
+    for queue, name in ((CHAT, "chat"), (AGENT, "agent")):
+        found |= {f"alpha_{name}": p.core.learned[ALPHA, queue], f"mu_{name}": p.core.learned[MU, queue],
+                  f"sigma_{name}": p.core.learned[SIGMA, queue]}  # fmt: skip
+        seen = p.core.learned[SESSIONS, queue - CHAT]
+        found[f"continue_{name}"] = p.core.learned[TURNED, queue - CHAT] / seen if seen else 1.0
+    return {name: float(value) for name, value in found.items()}
 
 
 def pool(
     nodes: int, room_tokens: NDArray[np.int64], tokens: NDArray[np.int64], path_tokens: NDArray[np.int64],
-    depth: NDArray[np.int32], parent: NDArray[np.int32], leaf: NDArray[np.int32], node_type: NDArray[np.int32],
-    session: Any = None, session_type: Any = None, predictor: float = 2.0, eta: float = 0.1,
-    update_evictions: float = 1000.0, gap_window: float = 200.0, temperature: float = 1.0, fixed_types: float = 0.0,
-    fixed_queues: float = 0.0, fixed_timing: float = 0.0, fixed_decay: float = 0.0,
+    parent: NDArray[np.int32], leaf: NDArray[np.int32], ts_us: NDArray[np.int64], node_type: NDArray[np.int32],
+    session: Any = None, session_type: Any = None, model: Any = None, *,
+    predictor: float = 2.0, eta: float = 0.1, update_evictions: float = 1000.0, gap_window: float = 200.0,
+    temperature: float = 1.0, learning_rate: float = 0.05, fixed_types: float = 0.0, fixed_queues: float = 0.0,
+    fixed_timing: float = 0.0, fixed_decay: float = 0.0, fixed_predictor: float = 0.0, gamma: float = 1.0,
+    mu_chat: float = 4.15, sigma_chat: float = 0.97, mu_agent: float = 2.28, sigma_agent: float = 1.34,
+    alpha_structural: float = 1.0, alpha_chat: float = 1.0, alpha_agent: float = 1.0, weight_other: float = 1.0,
+    weight_system: float = 1.0, weight_tools: float = 1.0, weight_user: float = 1.0, weight_assistant: float = 1.0,
+    weight_thinking: float = 1.0, weight_tool_call: float = 1.0, weight_tool_result: float = 1.0,
+    continue_chat: float = 1.0, continue_agent: float = 1.0,
 ) -> Pool:  # fmt: skip
     """Nothing resident, nothing learned. Without sessions every request is a session of its own; without token types
-    every node is `other`; without session types no session is an agent's."""
-    count = leaf.size
-    owner = owners(session, count)
-    agent = agents(session_type, count)
-    kind = np.zeros(nodes, np.int8) if node_type.size == 0 else node_type.astype(np.int8)
-    offset, place = classes(path_tokens, tokens)
-    sessions = int(owner.max(initial=-1)) + 1
-    lanes = (3 * TYPES) + TYPES * OFFSETS
-    options = np.array([predictor, eta, update_evictions, gap_window, temperature, fixed_types, fixed_queues,
-                        fixed_timing, fixed_decay])  # fmt: skip
-    return Pool(
-        *lists.empty(room_tokens, lanes), np.zeros(lanes, np.int64), np.zeros(nodes, np.bool_),
-        np.zeros(nodes, np.int64), depth, kind, offset, place,
-        np.zeros(nodes, np.bool_), prefix.root_of(parent), owner, agent, later_turns(owner),
-        np.zeros(sessions, np.int64), np.full(sessions, -1, np.int64), np.full(nodes, -1, np.int64), learned_start(),
-        np.zeros((4, int(gap_window))), np.full(2, -1, np.int64), options,
+    every node is `other`; without session types no session is an agent's; without models all have the same."""
+    given = {name: value for name, value in locals().items() if name in PARAMETERS}
+    cell, table = cell_of(path_tokens, tokens, node_type), lane_table()
+    count = np.bincount(cell, minlength=CELLS)
+    most = np.zeros(3 * TYPES + TYPES * OFFSETS, np.int64)
+    for queue in range(4):
+        np.add.at(most, table[queue], count * (table[queue] != THINKING) if queue else count)
+    spots = empty_spots([("cell", np.int16), ("room", np.int32), ("gone", np.bool_)], parent)
+    spots.room, spots.cell = room_tokens, cell
+    core, heap = empty_core(
+        [("hit", np.int64), ("placed", np.int64), ("chance", np.float64)], most,
+        ("learned", np.float64, (ROWS, COLUMNS)), ("counts", np.int64, (3, CELLS)), ("lane_of", np.int8, (4, CELLS)),
+        ("gaps", np.float64, (2, int(gap_window))),
     )  # fmt: skip
+    core.learned[:], core.lane_of[:] = learned_start(given), table
+    asks, known = arrivals(ts_us, leaf, path_tokens, parent, session, session_type, model)
+    made = Pool(spots, heap, asks, known, core)
+    shape_offsets(made)
+    return made
 
 
-def survival(idle_seconds: float, mu: float, sigma: float) -> float:
-    """Share of log-normal gaps longer than `idle_seconds`."""
-    return 0.5 * math.erfc((math.log(idle_seconds) - mu) / (max(sigma, 0.05) * math.sqrt(2.0)))
-
-
-def lane(p: Any, queue: int, node: int) -> int:
-    """The list of a node in a queue: one per token type, in the structural queue one per offset class too."""
-    kind = np.int64(p.kind[node])
-    if queue == STRUCTURAL:
-        return np.int64(3 * TYPES + kind * OFFSETS + p.offset[node])
-    return np.int64((queue if queue == EVICT_FIRST else queue - 1) * TYPES + kind)
-
-
-def queue_of(which: int) -> int:
-    """The queue a list belongs to."""
-    if which >= 3 * TYPES:
-        return STRUCTURAL
-    first = which // TYPES
-    return EVICT_FIRST if first == 0 else first + 1
-
-
-def note_gap(p: Any, queue: int, seconds: float) -> None:
-    """Learn a gap of a chat or agent session: mu and sigma move toward the fit of the last gaps."""
-    if seconds < SHORTEST_GAP or seconds > LONGEST_GAP or p.options[FIXED_TIMING] > 0.0:
+def learn_turn(p: Any, who: int, kind: int, now_us: int) -> None:
+    """The predictor learns from a turn: of this session, and of those that have been silent for too long."""
+    if p.core.learned[OPTIONS, FIXED_PREDICTOR] > 0.0:
         return
-    window = p.gaps.shape[1]
-    seen = np.int64(p.learned[GAPS_SEEN, queue])
-    p.gaps[queue, seen % window] = math.log(seconds)
-    p.learned[GAPS_SEEN, queue] = seen + 1
-    have = min(seen + 1, window)
-    if have < LEAST_GAPS or (seen + 1) % LEAST_GAPS != 0:
-        return
-    mean = 0.0
-    for k in range(have):
-        mean += p.gaps[queue, k] / have
-    spread = 0.0
-    for k in range(have):
-        spread += (p.gaps[queue, k] - mean) ** 2 / have
-    eta = p.options[ETA]
-    p.learned[MU, queue] += eta * (mean - p.learned[MU, queue])
-    p.learned[SIGMA, queue] += eta * (math.sqrt(spread) - p.learned[SIGMA, queue])
+    turns = p.known[who].turns
+    if p.core.learned[OPTIONS, PREDICTOR] == LEARNED:
+        judge_silent(p, now_us, p.core.learned[OPTIONS, RATE])
+        if turns == 2:
+            judge(p, who, 1.0, p.core.learned[OPTIONS, RATE])
+    if turns == 1:
+        p.core.learned[SESSIONS, kind] += 1.0
+    elif turns == 2:
+        p.core.learned[TURNED, kind] += 1.0
 
 
-def continues(p: Any, request: int) -> bool:
-    """Whether the predictor expects another turn of a session seen for the first time."""
-    way = np.int64(p.options[PREDICTOR])
-    if way == ORACLE:
-        return p.more[request]
-    if way == PRIOR:
-        kind = 1 if p.agent[request] else 0
-        return 2.0 * p.learned[TURNED, kind] >= p.learned[SESSIONS, kind]
-    return way == ALWAYS
-
-
-def arrive(p: Any, request: int, node: int, now_us: int) -> None:
-    """The first node of a request: count the turn, learn the gap, choose the request's queue."""
-    p.now[0] = request
-    p.now[1] = now_us
-    who = p.session[request]
-    root = p.root[node]
-    kind = 1 if p.agent[request] else 0
-    queue = AGENT if p.agent[request] else CHAT
-    p.turns[who] += 1
-    if p.turns[who] == 1:
-        p.learned[SESSIONS, kind] += 1.0
+def route(p: Any, request: int, now_us: int) -> int:
+    """Count the turn, learn from it, and choose the queue of the request."""
+    ask = p.asks[request]
+    who = np.int64(ask.session)
+    one, root = p.known[who], p.known[ask.root]
+    queue = np.int64(AGENT) if ask.agent else np.int64(CHAT)
+    if root.user != who:
+        root.user = who
+        root.users += 1
+    one.turns += 1
+    learn_turn(p, who, queue - CHAT, now_us)
+    if one.turns > 1:
+        note_gap(p, queue, (now_us - one.last_us) * 1e-6)
     else:
-        note_gap(p, queue, (now_us - p.last_us[who]) * 1e-6)
-        if p.turns[who] == 2:
-            p.learned[TURNED, kind] += 1.0
-    p.last_us[who] = now_us
-    if p.seen_root[root] == -1:
-        p.seen_root[root] = who
-    elif p.seen_root[root] != who:
-        p.seen_root[root] = -2
-    if p.turns[who] < 2 and not continues(p, request):
-        queue = STRUCTURAL if p.seen_root[root] == -2 else EVICT_FIRST
-    p.learned[ROUTE, 0] = queue
+        one.first = request
+        one.company = root.users - 1
+        if not continues(p, request, np.int64(p.core.learned[OPTIONS, PREDICTOR])):
+            queue = np.int64(STRUCTURAL) if root.users > 1 else np.int64(EVICT_FIRST)
+    one.last_us = now_us
+    return queue
 
 
-def settle_in(p: Any, node: int, request: int, now_us: int) -> None:
-    """Put a node into the list of its queue and token type."""
-    queue = np.int64(p.learned[ROUTE, 0])
-    if p.kind[node] == GENERATED[1] or (p.kind[node] == GENERATED[0] and queue == STRUCTURAL):
-        queue = np.int64(EVICT_FIRST)
-    p.used_us[node] = now_us
-    which = lane(p, queue, node)
-    put(p, which, node)
-    if not p.covered[node]:
-        p.leaves[which] += 1
-    p.learned[QUEUE_ROOM, queue] += p.room[node]
-
-
-def take_out(p: Any, node: int) -> None:
-    """Take a node out of its list."""
-    if not p.covered[node]:
-        p.leaves[p.where[node]] -= 1
-    take(p, node)
+def arrive(p: Any, request: int, node: int, depth: int, now_us: int) -> None:
+    """The deepest node a request uses or inserts, and with it all above: resident ones learn a hit of their type, place
+    and queue, others become resident and, where they had been evicted before, learn a regret."""
+    p.core.live[REQUEST] = request
+    queue = route(p, request, now_us)
+    order = order_of(request, depth)
+    end = node
+    while node >= 0:
+        spot = p.spots[node]
+        if spot.at >= 0:
+            drop_leaf(p, node)
+        which = np.int64(p.core.lane_of[queue, spot.cell])
+        p.core.lanes[which].placed += spot.room
+        if spot.there:
+            p.core.counts[HIT, spot.cell] += 1
+            p.core.lanes[spot.lane].hit += spot.room
+        else:
+            p.core.counts[ENTERED, spot.cell] += 1
+            if spot.gone:
+                p.core.counts[REGRET, spot.cell] += 1
+            new_child(p, node)
+        spot.lane = which
+        spot.order = order
+        order += 1
+        node = np.int64(spot.parent)
+    if p.spots[end].children == 0:
+        add_leaf(p, end)
 
 
 def enter(p: Any, own: Any, node: int, depth: int, is_leaf: bool, request: int, now_us: int) -> None:
-    """A node becomes resident; if it had been evicted before, its type learns a regret."""
-    if p.now[0] != request:
-        arrive(p, request, node, now_us)
-    p.learned[TYPE_USES, p.kind[node]] += 1.0
-    p.learned[BIN_USES, p.place[node]] += 1.0
-    if p.gone[node]:
-        p.learned[TYPE_REGRET, p.kind[node]] += 1.0
-    p.covered[node] = not is_leaf
-    settle_in(p, node, request, now_us)
+    """The deepest node of a request, if it is new, brings the path."""
+    if p.core.live[REQUEST] != request:
+        arrive(p, request, node, np.int64(depth), now_us)
 
 
 def touch(p: Any, own: Any, node: int, depth: int, request: int, now_us: int) -> None:
-    """A resident node is used again: its type, place and queue learn a hit."""
-    if p.now[0] != request:
-        arrive(p, request, node, now_us)
-    p.learned[TYPE_USES, p.kind[node]] += 1.0
-    p.learned[TYPE_HITS, p.kind[node]] += 1.0
-    p.learned[BIN_USES, p.place[node]] += 1.0
-    p.learned[BIN_HITS, p.place[node]] += 1.0
-    p.learned[QUEUE_HITS, queue_of(np.int64(p.where[node]))] += p.room[node]
-    take_out(p, node)
-    settle_in(p, node, request, now_us)
+    """The deepest node of a request, if it is resident, brings the path."""
+    if p.core.live[REQUEST] != request:
+        arrive(p, request, node, np.int64(depth), now_us)
 
 
 def leave(p: Any, own: Any, node: int, evicted: bool) -> None:
-    """A node is evicted or expires; every so many evictions the weights are learned anew."""
-    take_out(p, node)
-    if evicted:
-        p.gone[node] = True
-        p.learned[EVICTED, 0] += 1.0
-        if p.learned[EVICTED, 0] >= p.options[UPDATE]:
-            p.learned[EVICTED, 0] = 0.0
-            learn(p)
-
-
-def learn(p: Any) -> None:
-    """Token-type weights toward 1 + 5 x regret + 2 x hits, queue weights toward the softmax of their yield, gamma to
-    the best of five exponents; counters decay by 0.99."""
-    eta = p.options[ETA]
-    if p.options[FIXED_TYPES] == 0.0:
-        for kind in range(TYPES):
-            uses = max(p.learned[TYPE_USES, kind], 1.0)
-            target = 1.0 + 5.0 * p.learned[TYPE_REGRET, kind] / uses + 2.0 * p.learned[TYPE_HITS, kind] / uses
-            p.learned[WEIGHT, kind] = min(5.0, max(0.1, (1.0 - eta) * p.learned[WEIGHT, kind] + eta * target))
-    if p.options[FIXED_QUEUES] == 0.0:
-        most = 0.0
-        for queue in range(1, 4):
-            most = max(most, p.learned[QUEUE_HITS, queue] / max(p.learned[QUEUE_ROOM, queue], 1.0))
-        total = 0.0
-        for queue in range(1, 4):
-            gain = p.learned[QUEUE_HITS, queue] / max(p.learned[QUEUE_ROOM, queue], 1.0)
-            total += math.exp((gain - most) / p.options[TEMPERATURE])
-        for queue in range(1, 4):
-            gain = p.learned[QUEUE_HITS, queue] / max(p.learned[QUEUE_ROOM, queue], 1.0)
-            share = 3.0 * math.exp((gain - most) / p.options[TEMPERATURE]) / total
-            p.learned[ALPHA, queue] = min(3.0, max(0.1, (1.0 - eta) * p.learned[ALPHA, queue] + eta * share))
-    if p.options[FIXED_DECAY] == 0.0:
-        learn_gamma(p)
-    for kind in range(TYPES):
-        p.learned[TYPE_USES, kind] *= 0.99
-        p.learned[TYPE_HITS, kind] *= 0.99
-        p.learned[TYPE_REGRET, kind] *= 0.99
-
-
-def learn_gamma(p: Any) -> None:
-    """The exponent of {1/4, 1/2, 1, 2, 4} whose 1 - x^gamma lies closest to the hit share by tenth of the prompt."""
-    best, chosen = np.inf, p.learned[GAMMA, 0]
-    gamma = 0.25
-    while gamma <= 4.0:
-        error = 0.0
-        for place in range(BINS):
-            uses = p.learned[BIN_USES, place]
-            if uses > 0.0:
-                error += uses * (p.learned[BIN_HITS, place] / uses - 1.0 + ((place + 0.5) / BINS) ** gamma) ** 2
-        if error < best:
-            best = error
-            chosen = gamma
-        gamma *= 2.0
-    p.learned[GAMMA, 0] = chosen
+    """A node expires; an evicted one has gone when it was chosen."""
+    if p.spots[node].there:
+        give_up(p, node)
 
 
 def cover(p: Any, own: Any, node: int) -> None:
-    """A node is no longer a leaf."""
-    p.covered[node] = True
-    p.leaves[p.where[node]] -= 1
+    """Nothing: the path that covers a node has been walked."""
 
 
 def uncover(p: Any, own: Any, node: int) -> None:
-    """A node is a leaf again."""
-    p.covered[node] = False
-    p.leaves[p.where[node]] += 1
+    """Nothing: the child that went has seen to it."""
 
 
-def score(p: Any, node: int, which: int) -> float:
-    """alpha x weight x p / idle of a node in a list; smallest goes first, evict-first below everything."""
+def score(p: Any, which: int, idle_seconds: float) -> float:
+    """alpha x weight x p / idle of a leaf of a lane; smallest goes first, evict-first below everything."""
     queue = queue_of(which)
-    idle = max((p.now[1] - p.used_us[node]) * 1e-6, 1e-3)
+    idle = max(idle_seconds, 1e-3)
     if queue == EVICT_FIRST:
         return -idle
     if queue == STRUCTURAL:
-        chance = 1.0 - ((p.offset[node] + 0.5) / OFFSETS) ** p.learned[GAMMA, 0]
+        kind, chance = (which - 3 * TYPES) // OFFSETS, p.core.lanes[which].chance
     else:
-        chance = survival(idle, p.learned[MU, queue], p.learned[SIGMA, queue])
-    return p.learned[ALPHA, queue] * p.learned[WEIGHT, p.kind[node]] * chance / idle
+        kind, chance = which % TYPES, survival(idle, p.core.learned[MU, queue], p.core.learned[SIGMA, queue])
+    return p.core.learned[ALPHA, queue] * p.core.learned[WEIGHT, kind] * chance / idle
+
+
+def weigh(p: Any, which: int, nodes: Any, request: int, seen: int) -> None:
+    """Work out what a lane would give up, and with what score."""
+    lane = p.core.lanes[which]
+    node = free_head(p, which, nodes, request)
+    lane.best = node
+    lane.seen = seen
+    if node < 0:
+        return
+    since = last_use(p.spots[node].order)
+    if lane.asked != seen or lane.since != since:
+        lane.asked = seen
+        lane.since = since
+        lane.value = score(p, which, (p.asks[seen].ts_us - p.asks[since].ts_us) * 1e-6)
 
 
 def victim(p: Any, own: Any, nodes: Any, request: int) -> int:
-    """The leaf with the lowest score among the oldest leaves of all lists; -1 = none. The evict-first lists come
-    first, and whatever they hold goes before all else."""
+    """The leaf with the lowest score among the oldest leaves of all lanes, taken out; -1 = none. What stands in
+    evict-first lanes goes before all else. Every so many evictions the weights are learned anew."""
+    seen = request if request >= 0 else p.core.live[REQUEST]
     best = np.int64(-1)
-    lowest = np.inf
-    for which in range(p.leaves.size):
-        if which == TYPES and best >= 0:
+    lowest, tie = np.inf, np.int64(0)
+    for only_first in (True, False):
+        for k in range(FIRST, FIRST + p.core.live[COUNT]):
+            which = p.core.live[k]
+            if (which < TYPES) != only_first:
+                continue
+            lane = p.core.lanes[which]
+            if lane.seen != seen:
+                weigh(p, which, nodes, request, seen)
+            if lane.best < 0 or lane.value > lowest:
+                continue
+            order = p.spots[lane.best].order
+            if lane.value < lowest or before(order, tie):
+                best, lowest, tie = np.int64(lane.best), lane.value, order
+        if best >= 0:
             break
-        if p.leaves[which] == 0:
-            continue
-        node = oldest_leaf(p, np.int64(which), nodes, request)
-        if node < 0:
-            continue
-        value = score(p, node, np.int64(which))
-        if value < lowest or (value == lowest and p.depth[node] > p.depth[best]):
-            best = node
-            lowest = value
+    if best >= 0:
+        give_up(p, best)
+        p.spots[best].gone = True
+        p.core.live[EVICTED] += 1
+        if p.core.live[EVICTED] >= p.core.learned[OPTIONS, UPDATE]:
+            p.core.live[EVICTED] = 0
+            learn(p)
     return best
+
+
+def before(order: int, other: int) -> bool:
+    """Whether a leaf goes before another one of the same score: the deeper, then the one longer unused."""
+    return depth_of(order) > depth_of(other) or (depth_of(order) == depth_of(other) and order < other)

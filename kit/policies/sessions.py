@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kit.prefix import first_seen_rank
+
 AGENT_SESSION = 3
 
 
 def owners(session: Any, requests: int) -> NDArray[np.int64]:
     """Session of each request, numbered from 0; without sessions every request is a session of its own."""
-    codes = np.arange(requests) if session is None else np.unique(np.asarray(session), return_inverse=True)[1]
-    return codes.astype(np.int64)
+    return np.arange(requests) if session is None else first_seen_rank(np.asarray(session))
 
 
 def agents(session_type: Any, requests: int) -> NDArray[np.bool_]:

@@ -7,9 +7,9 @@ compiled into the loop.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,7 +69,8 @@ class Tally:
     `by_block` int64[2 (before the warm window, in it), rates, bootstrap blocks, FIELDS]; `by_hour` int64[hours, rates,
     FIELDS]; `resident_token_seconds` tokens held x seconds; `eviction_age_tokens` int64[bins] tokens evicted by seconds
     since their last use (bin k: 2^(k-1) to 2^k - 1, bin 0 under one second); `hit_depth_requests` int64[11] hit
-    requests by tenth of the prompt that hit (the last: all of it). For every cell: hit + write + uncached = input
+    requests by tenth of the prompt that hit (the last: all of it); `learned` what a learning policy had learned by the
+    end, named as the parameters that start another replay from there. For every cell: hit + write + uncached = input
     tokens, and hit + the seven missed_* = input tokens.
     """
 
@@ -81,6 +82,7 @@ class Tally:
     resident_token_seconds: float
     eviction_age_tokens: Ints
     hit_depth_requests: Ints
+    learned: Mapping[str, float] = field(default_factory=dict)
 
     def blocks(self, field: str, window: str = "cold") -> Ints:
         """One field per price group and bootstrap block, int64[rates, blocks]; window `cold` (all) or `warm`."""
@@ -132,7 +134,9 @@ def _run(paths: Paths, policy: Policy, capacity_tokens: int, setting: Setting, p
         round(setting.visible_after_seconds * 1e6), setting.minimum_tokens,
         setting.newcomer_may_be_victim or getattr(policy.module, "INSERT_FIRST", False),
         by_block, by_hour, resident)  # fmt: skip
-    return Tally(policy.name, capacity_tokens, setting, by_block, by_hour, float(resident[0]), tier.ages, tier.depths)
+    learned: dict[str, float] = getattr(policy.module, "learned_parameters", lambda _: {})(pool)
+    return Tally(policy.name, capacity_tokens, setting, by_block, by_hour, float(resident[0]), tier.ages, tier.depths,
+                 learned)  # fmt: skip
 
 
 def replay(
