@@ -508,6 +508,25 @@ class RadixLfu(Radix):
         return self.hits[n]
 
 
+class RadixPriority(Radix):
+    """A block's priority is the highest of the requests that inserted or covered it."""
+
+    def setup(self) -> None:
+        super().setup()
+        self.level: dict[int, int] = {}
+
+    def enter(self, n: int, request: int, now: int, leaf: bool) -> None:
+        super().enter(n, request, now, leaf)
+        self.level[n] = self.tags["priority"][request]
+
+    def touch(self, n: int, request: int, now: int) -> None:
+        super().touch(n, request, now)
+        self.level[n] = max(self.level[n], self.tags["priority"][request])
+
+    def rank(self, n: int) -> Any:
+        return self.level[n]
+
+
 class RadixSlru(Radix):
     def rank(self, n: int) -> Any:
         return self.hits[n] >= 2
@@ -1015,7 +1034,8 @@ class TinyLfu(Rule):
 RULES: dict[str, type[Rule]] = {
     "sieve": Sieve, "s3fifo": S3Fifo, "arc": Arc, "twoq": TwoQ, "lruk": LruK, "w_tinylfu": TinyLfu,
     "lfu_halving": Halving, "vllm_lru": LastToken, "sglang_lru": Radix, "sglang_lfu": RadixLfu,
-    "sglang_slru": RadixSlru, "tensorrt_priority": Priorities, "dynamo_multilru": MultiLru, "lmcache_lru": Chunks,
+    "sglang_slru": RadixSlru, "sglang_priority": RadixPriority,
+    "tensorrt_priority": Priorities, "dynamo_multilru": MultiLru, "lmcache_lru": Chunks,
     "mooncake_store": Leases, "redis_lru": RedisLru, "redis_lfu": RedisLfu, "hyperbolic": HyperbolicRule,
     "lhd": LhdRule, "lecar": LeCaRRule, "workload_aware": Workload, "tlru": Safe, "marconi": Marconi,
 }  # fmt: skip

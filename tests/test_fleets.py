@@ -153,3 +153,21 @@ def test_the_life_of_cached_tokens_adds_up(tmp_path: Path) -> None:
     assert steps == [(0, 1), (1, 2), (8, 16)]
     hours = results["hours"]
     assert sum(row["requests"] for row in hours) == 400 and hours[0]["hour"] == "1970-01-01T00:00:00Z"
+
+
+def test_headroom_is_told_at_every_budget(tmp_path: Path) -> None:
+    # forty keys in turn through room for twenty: LRU hits nothing; the optimum keeps what it can, the ceiling all but
+    # the first use of each key: 360 of 400 requests
+    results = results_of(log_file(tmp_path), capacity_tokens=20_000)
+    ceiling = results["bounds"]["ceiling"]["hit_token_ratio"]
+    assert ceiling == 0.75  # 360 x 1,000 of 400 x 1,200
+    for row, bound in zip(results["bounds"]["gaps"], results["bounds"]["optimal"], strict=True):
+        ratio = {
+            one["policy"]: one["hit_token_ratio"] for one in results["replay"]
+            if (one["capacity_tokens"], one["assumption"], one["window"]) == (row["capacity_tokens"], "neutral", "cold")
+        }  # fmt: skip
+        assert row["policy_gap"] == pytest.approx(bound["hit_token_ratio"] - ratio["lru"])
+        assert row["best_policy_gap"] == pytest.approx(bound["hit_token_ratio"] - max(ratio.values()))
+        assert row["room_gap"] == pytest.approx(ceiling - bound["hit_token_ratio"]) and row["room_gap"] >= 0
+    assert results["bounds"]["gaps"][-1]["room_gap"] == 0  # double the budget holds all forty
+    assert "Headroom at every budget" in render(results)

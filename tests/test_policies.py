@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from kit.policies import REGISTRY, Policy, lecar, lhd, marconi, redis_lfu, redis_lru, tlru, workload_aware
 from kit.prefix import Paths, build_forest, flat_forest, make_paths
 from kit.replay import FIELDS, Setting, build, lost_reads, optimal, replay, search
+from kit.replay.fleet import select
 from tests.plain_policies import RULES, hosted
 from tests.test_replay import FIRST, SECOND, SETTINGS, conserves, figures, flat, nested, weeks
 
@@ -166,6 +167,22 @@ def test_what_the_next_turn_would_not_miss(tokens: int, safe: bool) -> None:
     own = tlru.own(np.array([1000]), np.array([tokens]), np.zeros(1, np.int32), 400, 100)
     tlru.on_enter(own, 0, 0, 0)
     assert (tlru.key(own, 0) == -1.0) == safe
+
+
+def test_sglang_evicts_the_lowest_priority_first() -> None:
+    # keys of two tokens, room for two keys; the last token of a prompt is computed again, so a hit is one token.
+    # A is urgent (5), B C D are not: C pushes out B and D pushes out C although A is the oldest; A still hits.
+    # Asked for by a plain request, A keeps its priority; E (no priority: 0) goes before B (1)
+    leaf, parent, tokens, *_ = flat_forest(np.frombuffer(b"ABCDAEBF", np.uint8).astype(np.uint64), np.full(8, 2))
+    paths = make_paths(parent, tokens, leaf, np.arange(8) * 1_000_000)
+    priority = np.array([5, 0, 0, 0, 0, -1, 1, 0])
+    hits = []
+    for until in range(1, 9):
+        asked = select(replace(paths, tags={"priority": priority}), np.arange(until))
+        hits.append(replay(asked, "sglang_priority", capacity_tokens=4, compiled=False).total()["hits"])
+    assert hits == [0, 0, 0, 0, 1, 1, 1, 1]
+    with pytest.raises(ValueError, match="policy 'sglang_priority' needs 'priority' of every request"):
+        replay(flat("A"), "sglang_priority", capacity_tokens=1)
 
 
 def test_marconi_weighs_work_against_recency() -> None:

@@ -10,6 +10,7 @@ import kit
 from kit import billing, providers
 from kit.analysis.cache_life import cache_life, hours
 from kit.analysis.chargeback import chargeback
+from kit.analysis.headroom import gaps
 from kit.analysis.lookup import at
 from kit.analysis.parts import WINDOW, Parts
 from kit.analysis.scene import ACTUAL
@@ -196,6 +197,7 @@ def _bounds(made: Parts) -> dict[str, Any]:
             }
             for bound in made.replayed.best
         ],
+        "gaps": gaps(made),
     }
 
 

@@ -38,6 +38,7 @@ TABLES: dict[str, tuple[str, str]] = {
         "cost_per_request m_eq",
     ),
     "optimum": ("bounds.optimal", "capacity_tokens hit_tokens hit_token_ratio exact method"),
+    "headroom": ("bounds.gaps", "capacity_tokens policy_gap best_policy best_policy_gap room_gap exact"),
     "lru_curve": ("lru_curve", "capacity_tokens hit_tokens hit_token_ratio"),
     "policy": ("policies", "name title source"),
     "inter_turn_fit": (
@@ -133,10 +134,16 @@ class Analysis:
         """
         from kit.replay import replay
 
-        if self.results["settings"]["capacity_tokens"] is None:
+        budget, sample = self.results["settings"]["capacity_tokens"], self.results["settings"].get("sample")
+        if budget is None:
             return None
         paths, setting = self.paths_and_setting()
-        return replay(paths, policy, capacity_tokens=self.results["settings"]["capacity_tokens"], setting=setting)
+        if sample is None:
+            return replay(paths, policy, capacity_tokens=budget, setting=setting)
+        from kit.replay import miniature
+
+        drawn = miniature.draw(paths, sample["rate"], self.results["parameters"]["seed"])
+        return miniature.sampled_grid(drawn, [policy], [budget], [setting])[0]
 
     def paths_and_setting(self) -> tuple[Any, Any]:
         """(kit.prefix.Paths, kit.replay.Setting): the log's prefixes and the neutral setting of this analysis."""

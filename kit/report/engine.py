@@ -14,7 +14,8 @@ Row = dict[str, Any]
 def engine(results: Row) -> Section:
     """The sample's error, the fleet route by route, and how long entries live under every policy."""
     said = [Text(words) for words in (sample_sentence(results), fleet_sentence(results)) if words]
-    tables = [table for table in (sample_errors(results), fleet(results), cache_life(results)) if table]
+    every = (sample_errors(results), fleet(results), headroom(results), cache_life(results))
+    tables = [table for table in every if table]
     parts: tuple[Part, ...] = (*said, *tables)
     return Section("engine", "Replicas, and the life of cached tokens", parts, frozenset({"infra"}))
 
@@ -114,6 +115,30 @@ def _difference(row: Row) -> tuple[str, str]:
         return numbers.ABSENT, numbers.ABSENT
     band = numbers.span(numbers.points(told.get("low")), numbers.points(told.get("high")))
     return numbers.points(told.get("value")), band
+
+
+def headroom(results: Row) -> Table | None:
+    """What a better policy, and what only more room could win at every budget."""
+    rows = pick.get(results, "bounds.gaps", [])
+    if not rows:
+        return None
+    lines = tuple(
+        (
+            f"{numbers.short(row.get('capacity_tokens'))} tokens",
+            numbers.points(row.get("policy_gap")),
+            numbers.points(row.get("best_policy_gap")),
+            pick.title_of(results, str(row.get("best_policy"))),
+            numbers.points(row.get("room_gap")),
+        )
+        for row in rows
+    )
+    head = ("Budget", "Optimum less LRU", "Optimum less the best policy", "Best policy", "Ceiling less optimum")
+    note = "The first two only a policy can close, the last only room or time to live." + (
+        "" if all(row.get("exact") for row in rows)
+        else " The optimum is an upper bound here: the first two are at most, the last is at least so large."
+    )  # fmt: skip
+    caption = f"Headroom at every budget, points of input tokens{sample_label(results)}"
+    return Table("headroom", caption, head, lines, note, text_columns=frozenset({0, 3}), narrow="scroll")
 
 
 def cache_life(results: Row) -> Table | None:

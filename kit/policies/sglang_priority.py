@@ -1,0 +1,101 @@
+"""SGLang's radix cache with policy `priority`: the leaf node of lowest priority goes whole, among equals the longest
+unused.
+
+Source: SGLang 0.5.23, `mem_cache/evict_policy.py`, policy `priority` (priority, last_access). Nodes, stamps, whole-node
+eviction and the capped last token are those of `sglang_lru`. A node has the highest priority of the requests that
+inserted or covered it (0 where a request gives none, 100 at most here); the upper part of a split inherits it, it is
+lost with the node.
+Leaves out: what `sglang_lru` leaves out, and the one step of priority a prompt has over its own answer.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kit.policies import lists
+from kit.policies.lists import oldest_leaf, put, take
+from kit.policies.radix import Runs, grow, no_runs, readable, shrink, split, unfinished
+
+__all__ = ["cover", "enter", "leave", "own", "pool", "readable", "touch", "uncover", "unfinished", "victim"]
+
+TITLE = "SGLang priority (whole leaf nodes)"
+PARAMETERS: dict[str, float] = {}
+NEEDS = ("priority",)
+HIGHEST = 100
+
+
+class Pool(NamedTuple):
+    """One recency list per priority (see `kit.policies.lists`); `priority` per request."""
+
+    newer: NDArray[np.int32]
+    older: NDArray[np.int32]
+    where: NDArray[np.int8]
+    tokens: NDArray[np.int64]
+    room: NDArray[np.int64]
+    priority: NDArray[np.int64]
+
+
+def pool(room_tokens: NDArray[np.int64], priority: NDArray[np.int64]) -> Pool:
+    """Nothing resident. `priority` 0 to 100 per request (below 0 = not given: 0)."""
+    return Pool(*lists.empty(room_tokens, HIGHEST + 1), np.clip(priority, 0, HIGHEST).astype(np.int64))
+
+
+def own(parent: NDArray[np.int32], leaf: NDArray[np.int32], block_tokens: int) -> Runs:
+    """Nothing resident."""
+    return no_runs(parent, leaf, block_tokens)
+
+
+def restamp(p: Any, node: int, priority: int) -> None:
+    """Most recent of its priority."""
+    take(p, node)
+    put(p, priority, node)
+
+
+def look(p: Any, own: Any, request: int) -> None:
+    """Split the run in which this request's match ends and stamp what lies behind, its priority unchanged."""
+    node = split(own, request)
+    while node >= 0:
+        restamp(p, node, np.int64(p.where[node]))
+        node = np.int64(-1) if own.head[node] else np.int64(own.parent[node])
+
+
+def enter(p: Any, own: Any, node: int, depth: int, is_leaf: bool, request: int, now_us: int) -> None:
+    """A block becomes resident at the request's priority."""
+    look(p, own, request)
+    grow(own, node, request)
+    put(p, p.priority[request], node)
+
+
+def touch(p: Any, own: Any, node: int, depth: int, request: int, now_us: int) -> None:
+    """A resident block is used again: most recent of the higher of the two priorities."""
+    look(p, own, request)
+    restamp(p, node, max(np.int64(p.where[node]), p.priority[request]))
+
+
+def leave(p: Any, own: Any, node: int, evicted: bool) -> None:
+    """A block is evicted or expires."""
+    take(p, node)
+    shrink(own, node, evicted)
+
+
+def cover(p: Any, own: Any, node: int) -> None:
+    """Nothing: the lists hold all resident blocks."""
+
+
+def uncover(p: Any, own: Any, node: int) -> None:
+    """Nothing: the lists hold all resident blocks."""
+
+
+def victim(p: Any, own: Any, nodes: Any, request: int) -> int:
+    """The rest of the run being evicted, else the oldest leaf of the lowest priority that has one; -1 = none."""
+    if own.last[3] >= 0:
+        return own.last[3]
+    look(p, own, request)
+    for priority in range(HIGHEST + 1):
+        node = oldest_leaf(p, np.int64(priority), nodes, request)
+        if node >= 0:
+            return node
+    return np.int64(-1)
