@@ -20,7 +20,10 @@ class LogError(ValueError):
 
 @dataclass(frozen=True)
 class Peek:
-    """The first look at one file: container, top-level column names, and up to 200 records for recognition only."""
+    """The first look at one file: container, top-level column names, and up to 200 records for recognition only.
+
+    `lines`: how many lines it has, where that is known from reading it whole.
+    """
 
     path: Path
     container: str
@@ -29,6 +32,7 @@ class Peek:
     delimiter: str = ","
     compression: str | None = None
     name: str = ""
+    lines: int | None = None
 
     @property
     def label(self) -> str:

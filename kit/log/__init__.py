@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -81,6 +81,8 @@ def look(
                 raise
             warnings.append(f"left out: {error}")
             continue
+        if one.compression is None:
+            one = replace(one, lines=files.lines[path])
         chosen.append((form, confidence, one))
     if not chosen:
         raise LogError(f"none of the {len(files.paths)} files is a log; first: {warnings[-len(files.paths)]}")

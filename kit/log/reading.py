@@ -38,13 +38,14 @@ def column(name: str) -> str:
 
 @dataclass(frozen=True)
 class Reader:
-    """A relation `record` in SQL, the expression and type of each field in it, and the expression for damaged
-    records."""
+    """A relation `record` in SQL, the expression and type of each field in it, the expressions for damaged and blank
+    records, and what else to stage."""
 
     relation: str
     values: Mapping[str, tuple[str, str]]
     damaged: str = "NULL"
     blank: str = "false"
+    beside: str = ""
 
 
 def _paths_sql(paths: Sequence[Any]) -> str:
@@ -123,6 +124,37 @@ def _json_reader(lines: str, form: Format, fields: Sequence[Field]) -> Reader:
         "WHEN json_type(doc) <> 'OBJECT' THEN 'not a JSON object' END"
     )
     return Reader(relation, values, damaged, "(text IS NULL OR trim(text) = '')")
+
+
+def is_plain(form: Format, peeks: Sequence[Peek]) -> bool:
+    """True for JSON lines, one record each, whose number of lines is known."""
+    return peeks[0].container == "jsonl" and form.rows is None and all(one.lines is not None for one in peeks)
+
+
+def _columns_sql(spec: Any) -> str:
+    """A type in SQL of the wanted places: text, or a struct of places."""
+    if spec == "VARCHAR":
+        return "VARCHAR"
+    return f"STRUCT({', '.join(f'{column(name)} {_columns_sql(inner)}' for name, inner in spec.items())})"
+
+
+def plain_reader(fields: Sequence[Field], peeks: Sequence[Peek]) -> Reader:
+    """Reader by DuckDB's own JSON reader, every wanted place as text; `valued` is true where a place has something."""
+    spec = _spec([path.split("/") for item in fields for path in item.paths])
+    values = {
+        item.name: (_coalesce([_dig(column(path.split("/")[0]), spec[path.split("/")[0]], path.split("/")[1:])
+                               for path in item.paths]), "VARCHAR")
+        for item in fields
+    }  # fmt: skip
+    columns = ", ".join(f"{quoted(name)}: {quoted(_columns_sql(inner))}" for name, inner in spec.items())
+    parts = [
+        f"SELECT * FROM read_json({_paths_sql([one.path for one in run])}, format = 'newline_delimited', "
+        f"columns = {{{columns}}}, compression = {packing}, filename = true, maximum_object_size = {LINE_BYTES})"
+        for packing, run in groupby(peeks, key=_packing)
+    ]
+    relation = f"SELECT row_number() OVER () AS rn, * FROM ({' UNION ALL '.join(parts)})"
+    some = " OR ".join(f"{column('v_' + item.name)} IS NOT NULL" for item in fields)
+    return Reader(relation, values, beside=f", {some} AS valued")
 
 
 def _document_lines(paths: Sequence[Any]) -> str:

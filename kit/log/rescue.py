@@ -27,21 +27,25 @@ Refusal = tuple[str, int, str]
 DAMAGE = (EOFError, OSError, gzip.BadGzipFile, zlib.error, pa.ArrowInvalid)
 
 
-def _ends_early(path: Path) -> bool:
-    """True when the compressed stream is damaged or has no end."""
+def _lines(path: Path) -> int | None:
+    """Number of lines in a compressed stream; None when it is damaged or has no end."""
+    lines, last = 0, b"\n"
     try:
         with open_bytes(path) as stream:
-            while stream.read(CHUNK):
-                pass
+            while chunk := stream.read(CHUNK):
+                lines += chunk.count(b"\n")
+                last = chunk[-1:]
     except DAMAGE:
-        return True
-    return False
+        return None
+    return lines + (last != b"\n")
 
 
 def unpacked(one: Peek, folder: Path) -> tuple[Peek, list[Refusal]]:
     """The same file, or, when its compression is damaged, a plain copy of the whole lines before the damage."""
-    if one.compression is None or not _ends_early(one.path):
+    if one.compression is None:
         return one, []
+    if (whole := _lines(one.path)) is not None:
+        return replace(one, lines=whole), []
     target = folder / f"{len(list(folder.iterdir()))}.part"
     lines, rest = 0, b""
     with target.open("wb") as out:
@@ -55,7 +59,7 @@ def unpacked(one: Peek, folder: Path) -> tuple[Peek, list[Refusal]]:
             pass
     if not lines:
         raise LogError(f"{one.label}: damaged compressed file, no whole line can be read; compress it again")
-    return replace(one, path=target, name=one.label, compression=None), [(one.label, lines + 1, CUT_SHORT)]
+    return replace(one, path=target, name=one.label, compression=None, lines=None), [(one.label, lines + 1, CUT_SHORT)]
 
 
 def mended(one: Peek, folder: Path) -> tuple[Peek, list[Refusal]]:

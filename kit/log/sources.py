@@ -8,8 +8,8 @@ import hashlib
 import io
 import json
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from glob import glob
 from pathlib import Path
 from typing import IO, Any
@@ -31,12 +31,13 @@ ACCEPTED = "accepted are Parquet, CSV, JSON lines, JSON, each plain, gz or zst"
 @dataclass(frozen=True)
 class Files:
     """The files of one log in order of name, with their fingerprint; `repeated` are files with equal bytes, left
-    out."""
+    out. `lines` counts the lines of each file's bytes as they are."""
 
     paths: tuple[Path, ...]
     sha256: str
     repeated: tuple[str, ...] = ()
     empty: tuple[str, ...] = ()
+    lines: Mapping[Path, int] = field(default_factory=dict)
 
 
 def resolve(sources: Sources) -> list[Path]:
@@ -75,11 +76,12 @@ def fingerprint(paths: Sequence[Path]) -> Files:
     A second file with the same bytes is left out of the log and of the sum, and named.
     """
     total, seen, kept, repeated, empty = hashlib.sha256(), set(), [], [], []
+    lines = {}
     for path in paths:
         if path.stat().st_size == 0:
             empty.append(path.name)
             continue
-        own = _digest(path)
+        own, lines[path] = _digest(path)
         if own in seen:
             repeated.append(path.name)
             continue
@@ -88,11 +90,11 @@ def fingerprint(paths: Sequence[Path]) -> Files:
     if not kept:
         raise LogError(f"{', '.join(empty[:3])}: the file is empty (0 bytes); export the log again")
     if len(kept) == 1:
-        return Files(tuple(kept), next(iter(seen)), tuple(repeated), tuple(empty))
+        return Files(tuple(kept), next(iter(seen)), tuple(repeated), tuple(empty), lines)
     for path in kept:
         for chunk in _chunks(path):
             total.update(chunk)
-    return Files(tuple(kept), total.hexdigest(), tuple(repeated), tuple(empty))
+    return Files(tuple(kept), total.hexdigest(), tuple(repeated), tuple(empty), lines)
 
 
 def _chunks(path: Path) -> Iterable[bytes]:
@@ -101,11 +103,14 @@ def _chunks(path: Path) -> Iterable[bytes]:
             yield chunk
 
 
-def _digest(path: Path) -> str:
-    own = hashlib.sha256()
+def _digest(path: Path) -> tuple[str, int]:
+    """(SHA-256, number of lines) of a file's bytes."""
+    own, lines, last = hashlib.sha256(), 0, b"\n"
     for chunk in _chunks(path):
         own.update(chunk)
-    return own.hexdigest()
+        lines += chunk.count(b"\n")
+        last = chunk[-1:]
+    return own.hexdigest(), lines + (last != b"\n")
 
 
 def compression_of(path: Path) -> str | None:
