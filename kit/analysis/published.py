@@ -1,19 +1,18 @@
 """What the published systems would keep, beside LRU and the optimum: every figure with its interval, losses included.
 
-Systems: SAECache-style with each of its predictors, LPC by turn count and with an oracle, SGLang's segmented LRU, LFU.
-Ablations follow the SAECache paper: one learner at a time kept at its start. The mismatch row gives every session the
-fixed gap law of the other kind (chat the agents', agents the chats'): parameters fitted on one mix and used on another.
+Systems: SAECache-style with each of its predictors, LPC by turn count and with an oracle, SGLang's segmented LRU, both
+readings of prefix-biased eviction, LFU. Ablations follow the SAECache paper: one learner at a time kept at its start.
+Parameters fitted on one mix and run on another: `kit.analysis.mismatch`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from kit import numbers
@@ -21,14 +20,13 @@ from kit.analysis.display import Sentence, Table
 from kit.analysis.store import Analysis
 from kit.intervals import REPLICATES, paired_ratio
 from kit.policies import named
-from kit.policies.next_turn import ALWAYS, NEVER, ORACLE, PRIOR
-from kit.policies.sessions import AGENT_SESSION
-from kit.prefix import SESSION_TYPES, Paths
+from kit.policies.next_turn import ALWAYS, LEARNED, NEVER, ORACLE, PRIOR
+from kit.prefix import Paths
 from kit.replay import Setting, Tally, default_capacity, knee, lru_curve, miniature, optimal, replay
 
-BASE, SYSTEM, ABLATION, MISMATCH, BOUND = "base", "system", "ablation", "mismatch", "bound"
-CHAT_SESSION = SESSION_TYPES.index("chat")
+BASE, SYSTEM, ABLATION, BOUND = "base", "system", "ablation", "bound"
 MAIN = "SAECache-style, prior by type"
+LPC = "LPC by turn count"
 WORKERS = 2
 SIMPLE = ("lru", "lfu", "sglang_slru")
 NOTHING = (
@@ -40,27 +38,28 @@ AS_MUCH = 0.00005  # share of input tokens: what prints as 0.00 points
 
 @dataclass(frozen=True)
 class Contestant:
-    """A policy with parameters under the name a table gives it; `other_kind` swaps chat and agent sessions."""
+    """A policy with parameters under the name a table gives it."""
 
     title: str
     policy: str
     group: str = SYSTEM
     parameters: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
-    other_kind: bool = False
 
 
-def _sae(title: str, group: str = SYSTEM, other_kind: bool = False, **parameters: float) -> Contestant:
-    return Contestant(f"SAECache-style, {title}", "saecache", group, {"predictor": float(PRIOR), **parameters},
-                      other_kind)  # fmt: skip
+def _sae(title: str, group: str = SYSTEM, **parameters: float) -> Contestant:
+    return Contestant(f"SAECache-style, {title}", "saecache", group, {"predictor": float(PRIOR), **parameters})
 
 
 SYSTEMS = (
     Contestant("LRU", "lru", BASE),
     Contestant("LFU", "lfu"),
     Contestant("segmented LRU (SGLang)", "sglang_slru"),
-    Contestant("LPC by turn count", "lpc_turns"),
+    Contestant(LPC, "lpc_turns"),
     Contestant("LPC, oracle", "lpc_turns", parameters={"oracle": 1.0}),
+    Contestant("prefix-biased, depth", "prefix_biased_depth"),
+    Contestant("prefix-biased, fan-out", "prefix_biased_fanout"),
     _sae("prior by type"),
+    _sae("learned predictor", predictor=float(LEARNED)),
     _sae("oracle", predictor=float(ORACLE)),
     _sae("always", predictor=float(ALWAYS)),
     _sae("never", predictor=float(NEVER)),
@@ -70,7 +69,6 @@ VARIANTS = (
     _sae("queue weights not learned", ABLATION, fixed_queues=1.0),
     _sae("timing not learned", ABLATION, fixed_timing=1.0),
     _sae("position decay not learned", ABLATION, fixed_decay=1.0),
-    _sae("timing of the other kind of session", MISMATCH, other_kind=True, fixed_timing=1.0),
 )
 
 
@@ -88,15 +86,6 @@ def budgets_around_the_knee(paths: Paths, count: int = 5, setting: Setting | Non
     return [round(lowest * 2**step) for step in range(count)]
 
 
-def other_kind(paths: Paths) -> Paths:
-    """The same log with chat sessions named agents and all others chats, so that each meets the other's gap law."""
-    if "session_type" not in paths.tags:
-        swapped = np.full(paths.requests, AGENT_SESSION, np.int64)
-    else:
-        swapped = np.where(paths.tags["session_type"] == AGENT_SESSION, CHAT_SESSION, AGENT_SESSION)
-    return replace(paths, tags={**paths.tags, "session_type": swapped})
-
-
 def compare_published(
     paths: Paths,
     budgets: int | Sequence[int] = 5,
@@ -108,8 +97,8 @@ def compare_published(
     """Hit-token ratio of every published system at every budget, with its paired interval against LRU.
 
     `budgets` are tokens, or how many to take around LRU's knee. Rows, by budget: {budget_tokens, system, policy, group,
-    hit_tokens, hit_token_ratio, against_lru {value, low, high, level, basis, units} or None, note}. Ablations and the
-    mismatch (`variants`) run at the middle budget. The optimum has no interval: it is a bound on the whole log. All
+    hit_tokens, hit_token_ratio, against_lru {value, low, high, level, basis, units} or None, note}. Ablations
+    (`variants`) run at the middle budget. The optimum has no interval: it is a bound on the whole log. All
     requests count (no warm-up is left out). Raises ValueError for a budget under one block.
     """
     rules = setting or Setting()
@@ -129,12 +118,10 @@ def compare_published(
 
 def _run(paths: Paths, cells: Iterable[tuple[Contestant, int]], setting: Setting) -> list[Tally]:
     """Every cell replayed, two at a time; the order of the cells is kept."""
-    whole, swapped = paths, other_kind(paths)
 
     def one(cell: tuple[Contestant, int]) -> Tally:
         who, budget = cell
-        return replay(swapped if who.other_kind else whole, who.policy, capacity_tokens=budget, setting=setting,
-                      parameters=dict(who.parameters))  # fmt: skip
+        return replay(paths, who.policy, capacity_tokens=budget, setting=setting, parameters=dict(who.parameters))
 
     with ThreadPoolExecutor(WORKERS) as pool:
         return list(pool.map(one, cells))
@@ -198,24 +185,40 @@ def difference(row: Mapping[str, Any]) -> str:
 
 
 def as_table(rows: Sequence[Mapping[str, Any]], caption: str = "Published systems against LRU") -> Table:
-    """The rows for reading: one line per budget and system, the difference to LRU in points with its interval."""
-    lines = [
-        {"budget tokens": row["budget_tokens"], "system": row["system"], "hit_token_ratio": row["hit_token_ratio"],
-         "points over LRU [95 %]": difference(row), "against LRU": verdict_of(row)}
-        for row in rows
-    ]  # fmt: skip
-    return Table(pl.DataFrame(lines, schema_overrides={"hit_token_ratio": pl.Float64}), caption)
+    """The rows for reading: systems down, budgets across, `69.4% +0.25 [+0.13, +0.37]` in a cell."""
+    names, lines = _grid(rows)
+    return Table(pl.DataFrame(lines, schema=names, orient="row"), caption)
 
 
 def as_markdown(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The rows as a Markdown table: systems down, budgets (tokens) across, `69.4% +0.25 [+0.13, +0.37]` in a cell."""
+    """The same as a Markdown table."""
+    names, lines = _grid(rows)
+    table = [names, ["---", *["---:"] * (len(names) - 1)], *lines]
+    return "\n".join(f"| {' | '.join(line)} |" for line in table)
+
+
+def _grid(rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    """(head, lines): systems in the order they are compared in, budgets (tokens) rising."""
     budgets = sorted({row["budget_tokens"] for row in rows})
     order = {one.title: at for at, one in enumerate((*SYSTEMS, *VARIANTS))}
     systems = sorted({row["system"] for row in rows}, key=lambda name: order.get(name, len(order)))
     cell = {(row["system"], row["budget_tokens"]): _cell(row) for row in rows}
-    lines = [["budget, tokens", *map(numbers.count, budgets)], ["---", *["---:"] * len(budgets)]]
-    lines += [[name, *(cell.get((name, budget), "") for budget in budgets)] for name in systems]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    head = ["budget, tokens", *map(numbers.count, budgets)]
+    return head, [[name, *(cell.get((name, budget), "") for budget in budgets)] for name in systems]
+
+
+def side_by_side(logs: Mapping[str, Sequence[Mapping[str, Any]]]) -> Table:
+    """Several logs, each by its own budgets (around its knee, doubling): the simple policies, LPC by turn count,
+    SAECache-style with the prior by type, and the optimum, with the paired interval against LRU."""
+    told = {*(one.title for one in SYSTEMS if one.policy in SIMPLE), LPC, MAIN}
+    lines: list[list[str]] = []
+    for name, rows in logs.items():
+        head, grid = _grid([row for row in rows if row["system"] in told or row["group"] == BOUND])
+        lines += [[name, *line] for line in [["budget, tokens", *head[1:]], *grid]]
+    steps = ["a quarter of the knee", "half", "the knee", "twice", "four times"]
+    width = max((len(line) for line in lines), default=2) - 2
+    names = ["log", "system", *(steps if width == len(steps) else map(str, range(1, width + 1)))]
+    return Table(pl.DataFrame(lines, schema=names, orient="row"), "Hit-token ratio, difference to LRU in points [95 %]")
 
 
 def _cell(row: Mapping[str, Any]) -> str:
@@ -261,20 +264,20 @@ def _best(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def learners_worth(rows: Sequence[Mapping[str, Any]]) -> Sentence:
-    """What the predictor, each learner and the right timing are worth at the middle budget, in points."""
-    varied = [row for row in rows if row["group"] in (ABLATION, MISMATCH)]
+    """What the predictor and each learner are worth at the middle budget, in points."""
+    varied = [row for row in rows if row["group"] == ABLATION]
     if not varied:
         return Sentence("The ablations were left out.")
     here = [row for row in rows if row["budget_tokens"] == varied[0]["budget_tokens"]]
     at = {row["system"]: row["hit_token_ratio"] or 0.0 for row in here}
     ways = {row["system"]: at[row["system"]] for row in here if row["policy"] == "saecache" and row["group"] == SYSTEM}
     parts = [f"{_short(row['system'])} {numbers.signed(100 * (at[row['system']] - at[MAIN]), 2)}" for row in varied]
-    best, worst = max(ways, key=lambda name: ways[name]), min(ways, key=lambda name: ways[name])
-    spread = numbers.decimal(100 * (ways[best] - ways[worst]), 2)
-    named_ways = f" (best: {_short(best)}, worst: {_short(worst)})" if ways[best] > ways[worst] else ""
+    others = [f"{_short(name)} {numbers.signed(100 * (ratio - at[MAIN]), 2)}" for name, ratio in ways.items()
+              if name != MAIN]  # fmt: skip
+    spread = numbers.decimal(100 * (max(ways.values()) - min(ways.values())), 2)
     return Sentence(
-        f"The choice of predictor is worth {spread} points of input tokens{named_ways}; against the system as it is, "
-        f"in points: {'; '.join(parts)}."
+        f"The choice of predictor is worth {spread} points of input tokens (against the prior by type: "
+        f"{'; '.join(others)}); a learner switched off, against the system as it is, in points: {'; '.join(parts)}."
     )
 
 
