@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,7 +12,8 @@ import polars as pl
 import pytest
 
 from kit import analysis
-from kit.analysis.parameters import Parameters
+from kit.analysis.parameters import ParameterError, Parameters
+from kit.analysis.store import clean
 from kit.decide.change import Side, judge
 from kit.log import LogError
 from kit.sample.traffic import START
@@ -34,6 +36,7 @@ def test_a_clear_fall_is_accepted_and_a_clear_rise_reverted() -> None:
     found = judge(before, after)
     assert found.verdict == "accept"
     assert found.sentence.startswith("Accept the change: cost per request and billed tokens per hit request fall")
+    assert "Within session type chat cost per request $0.0" in found.sentence
     assert judge(after, before).verdict == "revert"
     assert judge(before, before).verdict == "inconclusive"
     json.dumps(found.as_dict(), allow_nan=False)
@@ -75,9 +78,48 @@ def test_types_too_rare_are_left_out_and_said() -> None:
     after = Side({"chat": table(4_000, 0.6, 0.008, seed=2)}, "USD")
     found = judge(before, after)
     assert 0 < found.left_out_share < 0.02
-    assert "of requests are of session types too rare to compare" in found.sentence
+    # 5 requests in each of 4 blocks, drawn between half and half more.
+    assert re.search(r"; 0\.\d% of requests are left out: batch \(\d\d before, 0 after\)\.$", found.sentence)
     none = judge(Side({"batch": table(20, 0.5, 0.5, blocks=4)}, "USD"), after)
     assert none.verdict == "inconclusive"
+    assert none.sentence.startswith(
+        "Inconclusive: no session type can be compared, each needs 30 requests from 5 sessions"
+    )
+    few = judge(Side({"chat": table(400, 0.5, 0.01, blocks=2)}, "USD"), after)
+    assert "of 2 sessions only before" in few.sentence
+
+
+def test_a_verdict_does_not_rest_on_a_minority() -> None:
+    """Chats get cheaper, but they are a quarter of the requests; the others are named differently on each side."""
+    before = Side({"chat": table(1_000, 0.5, 0.010), "agent": table(3_000, 0.5, 0.05)}, "USD")
+    after = Side({"chat": table(1_000, 0.6, 0.008, seed=2), "agents": table(3_000, 0.5, 0.05)}, "USD")
+    found = judge(before, after)
+    assert found.verdict == "inconclusive" and found.left_out_share == pytest.approx(0.75, abs=0.03)
+    assert "more than half of the requests are of session types that cannot be compared" in found.sentence
+
+
+def test_hits_where_nobody_hit_before_are_a_fall() -> None:
+    before = Side({"chat": table(4_000, 0.0, 0.010)}, "USD")
+    after = Side({"chat": table(4_000, 0.6, 0.008, seed=2)}, "USD")
+    found = judge(before, after)
+    assert found.verdict == "accept" and "none before, when nothing was found cached" in found.sentence
+    json.dumps(clean(found.as_dict()), allow_nan=False)
+
+
+def test_days_that_differ_widen_the_interval() -> None:
+    """The same sums by day and by session block; one day of seven costs twice as much, which blocks cannot show."""
+
+    def side(seed: int) -> Side:
+        blocks = table(4_000, 0.5, 0.01, noise=0.01, seed=seed)
+        days = np.array_split(blocks, 7)
+        by_day = np.stack([day.sum(axis=0) for day in days])
+        by_day[0, 4:] *= 2
+        return Side({"chat": blocks}, "USD", {"chat": by_day})
+
+    narrow = judge(Side(side(1).types, "USD"), Side(side(2).types, "USD")).figures["cost_per_request"].interval
+    wide = judge(side(1), side(2)).figures["cost_per_request"].interval
+    assert narrow is not None and wide is not None
+    assert (narrow.basis, wide.basis) == ("session blocks", "days") and wide.width > 3 * narrow.width
 
 
 def reported(path: Path, read_share: float) -> str:
@@ -119,6 +161,55 @@ def test_two_logs_from_file_to_sentence(tmp_path: Path) -> None:
     assert analysis.compare(after, before, Parameters(replicates=300))["verdict"] == "revert"
 
 
+def changed(path: str, name: str, *columns: pl.Expr) -> str:
+    """A copy of a log beside it with other columns."""
+    frame = pl.read_parquet(path).with_columns(*columns)
+    made = Path(path).with_name(name)
+    frame.write_parquet(made)
+    return str(made)
+
+
+def test_the_same_rows_twice_are_refused(tmp_path: Path) -> None:
+    log = reported(tmp_path / "log.parquet", 0.5)
+    with pytest.raises(ParameterError, match="hold the same rows"):
+        analysis.compare(log, changed(log, "copy.parquet"), Parameters(replicates=100))
+
+
+def test_session_types_of_two_origins_are_compared_as_one(tmp_path: Path) -> None:
+    before, after = reported(tmp_path / "before.parquet", 0.5), reported(tmp_path / "after.parquet", 0.7)
+    nameless = changed(after, "nameless.parquet", pl.lit(None, pl.String).alias("session_type"))
+    alone = changed(nameless, "alone.parquet", pl.lit(None, pl.String).alias("session_id"))
+    for other in (nameless, alone):
+        found = analysis.compare(before, other, Parameters(replicates=100))
+        assert found["verdict"] == "accept" and [row["session_type"] for row in found["mix"]] == ["all"]
+        assert "do not name session types in the same way" in found["notes"][0]
+        assert "Over all requests cost per request" in found["sentence"]
+
+
+def test_the_order_of_the_logs_is_checked(tmp_path: Path) -> None:
+    before, after = reported(tmp_path / "before.parquet", 0.5), reported(tmp_path / "after.parquet", 0.7)
+    assert analysis.compare(before, after, Parameters(replicates=100))["notes"][0].startswith(
+        "the logs overlap in time"
+    )
+    later = changed(after, "later.parquet", pl.col("ts") + timedelta(days=14))
+    assert analysis.compare(before, later, Parameters(replicates=100))["notes"] == []
+    turned = analysis.compare(later, before, Parameters(replicates=100))
+    assert turned["notes"] == ["AFTER ends before BEFORE begins: were the two given in this order?"]
+    assert turned["verdict"] == "revert"
+
+
+def test_without_a_price_tokens_are_compared(tmp_path: Path) -> None:
+    before, after = reported(tmp_path / "before.parquet", 0.5), reported(tmp_path / "after.parquet", 0.7)
+    unknown = changed(before, "unknown.parquet", pl.lit("claude-none").alias("model"))
+    with pytest.raises(LogError, match=r"unknown.parquet has no price and .* is priced in USD; give both"):
+        analysis.compare(unknown, after, Parameters(replicates=100))
+    found = analysis.compare(unknown, after, Parameters(replicates=100, tier_mode="engine"))
+    assert found["verdict"] == "accept" and found["currency"] is None
+    assert "tokens not read from the cache per request 4," in found["sentence"]
+    named = analysis.compare(unknown, after, Parameters(replicates=100, model="claude-sonnet-4-5"))
+    assert named["currency"] == "USD"
+
+
 def test_a_log_without_reported_tokens_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "plain.parquet"
     ts = [START + timedelta(seconds=place) for place in range(10)]
@@ -127,4 +218,4 @@ def test_a_log_without_reported_tokens_is_refused(tmp_path: Path) -> None:
         schema_overrides={"ts": pl.Datetime("us", "UTC")},
     ).write_parquet(path)
     with pytest.raises(LogError, match="reports no cached tokens"):
-        analysis.compare(str(path), str(path), Parameters())
+        analysis.compare(str(path), reported(tmp_path / "other.parquet", 0.5), Parameters())

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from kit import decide, prices, providers
-from kit.analysis.parameters import Parameters
-from kit.decide.change import Side
+from kit.analysis.parameters import ParameterError, Parameters
+from kit.analysis.run import read_log
+from kit.decide.change import ONE_TYPE, Side
 from kit.intervals import Floats
-from kit.log import Log, LogError, load, open_log
+from kit.log import Log, LogError, open_log
+from kit.prefix import DAY_US
 
 BLOCKS = 200
 STRETCHES = 50
@@ -20,61 +22,111 @@ FEWEST_PRICED = 0.5
 PER_MILLION = 1e6
 PRICES = ("input", "read", "write_short", "write_long")
 LOG_DB = "log.duckdb"
+ONE_SIDED = (
+    "the two logs do not name session types in the same way, so all requests are compared as one type: a shift of the "
+    "mix between short and long sessions would look like a change"
+)
 
 
 def judge(before: str, after: str, parameters: Parameters) -> Mapping[str, Any]:
-    """Accept, revert or inconclusive as plain values; LogError where a log reports no cached tokens."""
-    sides = []
-    for source in (before, after):
-        log = _log(source, parameters)
-        try:
-            sides.append(_side(log, source, parameters))
-        finally:
+    """Accept, revert or inconclusive as plain values; LogError where a log reports no cached tokens.
+
+    ParameterError where both are the same log. With tier_mode=engine no prices are asked: what counts is the tokens not
+    read from the cache.
+    """
+    logs = [_log(source, parameters) for source in (before, after)]
+    try:
+        if logs[0].facts.sha256 == logs[1].facts.sha256:
+            raise ParameterError(f"BEFORE and AFTER hold the same rows ({before}, {after}); give the log of each side")
+        alike = len({_types_from(log) for log in logs}) == 1
+        sides = [_side(log, source, parameters, alike) for log, source in zip(logs, (before, after), strict=True)]
+        notes = [*([] if alike else [ONE_SIDED]), *_order(*logs)]
+    finally:
+        for log in logs:
             log.con.close()
-    if sides[0].currency != sides[1].currency:
-        raise LogError(
-            f"{before} is priced in {sides[0].currency or 'nothing'} and {after} in {sides[1].currency or 'nothing'}; "
-            "give both the same price_overlay"
-        )
-    found = decide.judge(sides[0], sides[1], parameters.replicates, parameters.seed)
+    _same_money(sides, (before, after))
+    found = decide.judge(sides[0], sides[1], parameters.replicates, parameters.seed, notes)
     return {"before": Path(before).name, "after": Path(after).name, **found.as_dict()}
 
 
+def _same_money(sides: Sequence[Side], sources: Sequence[str]) -> None:
+    """Both sides in one currency, or both without a price."""
+    if sides[0].currency == sides[1].currency:
+        return
+    told = [f"{source} {f'is priced in {side.currency}' if side.currency else 'has no price'}"
+            for side, source in zip(sides, sources, strict=True)]  # fmt: skip
+    raise LogError(
+        f"{' and '.join(told)}; give both the same price_overlay or model (--set model=...), or compare tokens alone "
+        "with --set tier_mode=engine"
+    )
+
+
+def _types_from(log: Log) -> str:
+    """Where the session types of a log come from: the log itself, the kit (from triggers and turns), or nowhere."""
+    if any(text.startswith("session_type:") for text in log.facts.derived):
+        return "kit"
+    named = log.con.sql("select count(session_type)::BIGINT from request").fetchall()[0][0]
+    return "log" if named else "nowhere"
+
+
+def _order(first: Log, second: Log) -> list[str]:
+    """What the times of the two logs say about which came first; nothing without a common clock."""
+    one, two = first.facts, second.facts
+    if not (one.has_clock and two.has_clock and one.start and one.end and two.start and two.end):
+        return []
+    if two.end < one.start:
+        return ["AFTER ends before BEFORE begins: were the two given in this order?"]
+    if two.start < one.end:
+        return [f"the logs overlap in time from {max(one.start, two.start):%Y-%m-%d %H:%M} UTC on, so requests of one "
+                "may be in the other too"]  # fmt: skip
+    return []
+
+
 def _log(source: str, parameters: Parameters) -> Log:
-    """A log, or the one stored in a report folder."""
+    """A log with the user's provider and model, or the one stored in a report folder."""
     stored = Path(source) / LOG_DB
-    if stored.exists():
-        return open_log(stored)
-    return load(source, None, format=parameters.format, column_map=dict(parameters.column_map) or None)
+    return open_log(stored) if stored.exists() else read_log(source, parameters, None)
 
 
-def _side(log: Log, source: str, parameters: Parameters) -> Side:
-    """Reported tokens and money of one log by session type and bootstrap block."""
+def _side(log: Log, source: str, parameters: Parameters, by_type: bool) -> Side:
+    """Reported tokens and money of one log by session type, by bootstrap block and by day."""
     if not log.facts.has_cached_tokens:
         raise LogError(
             f"{source}: the log reports no cached tokens, so nothing was measured; compare needs read_tokens (and "
             "write_tokens) as the provider reported them, before and after"
         )
-    rates = prices.rate_table(log, parameters.price_overlay, parameters.service_class)
     stretch = f"request_id * {STRETCHES} // {log.facts.requests}"
     classes = ", ".join(f"coalesce({name}, 0) AS {name}" for name in providers.CLASSES)
+    kind = f"coalesce(session_type, '{ONE_TYPE}')" if by_type else f"'{ONE_TYPE}'"
     rows = log.con.sql(
-        f"""SELECT coalesce(session_type, 'all') AS kind, input_tokens, {classes},
+        f"""SELECT {kind} AS kind, input_tokens, {classes}, (epoch_us(ts) // {DAY_US})::BIGINT AS day,
                    CASE WHEN session_id IS NULL THEN {stretch} ELSE (hash(session_id) % {BLOCKS})::BIGINT END AS block
             FROM request ORDER BY request_id"""
     ).pl()
+    engine = parameters.tier_mode == "engine"
+    rates = None if engine else prices.rate_table(log, parameters.price_overlay, parameters.service_class)
     money, base, currency = _paid(rows, rates, source)
     read, known = rows["read_tokens"].to_numpy(), np.isfinite(money)
     one = np.ones(rows.height)
     columns = np.stack([one, read > 0, read, rows["input_tokens"].to_numpy(), money, money / base], axis=1)[known]
-    kinds, blocks = rows["kind"].to_numpy()[known], rows["block"].to_numpy()[known]
-    tables = {str(kind): _by_block(columns[kinds == kind], blocks[kinds == kind]) for kind in sorted(set(kinds))}
-    return Side(tables, currency)
+    kinds, blocks, days = (rows[name].to_numpy()[known] for name in ("kind", "block", "day"))
+    names = sorted(set(kinds))
+    days = days - days.min(initial=0) if log.facts.has_clock else None
+    return Side(
+        {str(name): _by_unit(columns[kinds == name], blocks[kinds == name], BLOCKS) for name in names},
+        currency,
+        {}
+        if days is None
+        else {
+            str(name): _by_unit(columns[kinds == name], days[kinds == name], int(days.max(initial=0)) + 1)
+            for name in names
+        },
+    )
 
 
-def _paid(rows: Any, rates: prices.Rates, source: str) -> tuple[Floats, Floats, str | None]:
+def _paid(rows: Any, rates: prices.Rates | None, source: str) -> tuple[Floats, Floats, str | None]:
     """Money per request, the price of its plain input token, the currency; without any price the prefill tokens."""
-    if not any(rate.found for rate in rates.rows):
+    if rates is None or not any(rate.found for rate in rates.rows):
         prefill = (rows["input_tokens"] - rows["read_tokens"]).to_numpy().astype(np.float64)
         return prefill, np.ones(rows.height), None
     money, base = _priced(rows, rates)
@@ -106,8 +158,8 @@ def _price(rate: prices.Rate, name: str) -> float:
     return np.nan if price is None else price / PER_MILLION
 
 
-def _by_block(columns: Floats, blocks: Any) -> Floats:
-    """Sums per bootstrap block, float64[blocks, columns]."""
-    summed = np.zeros((BLOCKS, columns.shape[1]))
-    np.add.at(summed, blocks, columns)
+def _by_unit(columns: Floats, unit: Any, units: int) -> Floats:
+    """Sums per bootstrap block or day, float64[units, columns]."""
+    summed = np.zeros((units, columns.shape[1]))
+    np.add.at(summed, unit, columns)
     return summed

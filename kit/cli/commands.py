@@ -213,5 +213,5 @@ def compare(chosen: argparse.Namespace) -> int:
     if chosen.json:
         _print_json(found)
     else:
-        print(found["sentence"], file=sys.stdout)
+        print("\n".join([found["sentence"], *(f"Note: {note}" for note in found["notes"])]))
     return 0

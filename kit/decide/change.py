@@ -1,33 +1,58 @@
 """After a change: did cost per request and billed tokens per hit request fall, at the same mix of session types?
 
-Two logs are two samples, so each is redrawn on its own by session blocks. The mix is held fixed: every session type
-counts with its share of the requests of both logs together, so a week with more short chats is not taken for a saving.
+Two logs are two samples, so each is redrawn on its own, by session blocks and, where both touch five days, by days; the
+wider interval counts. The mix is held fixed: every session type counts with its share of the requests of both logs
+together, so a week with more short chats is not taken for a saving.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kit import numbers
-from kit.intervals import LEVEL, REPLICATES, Interval, block_weights, interval_of
+from kit.intervals import BLOCKS, DAYS, LEVEL, REPLICATES, Interval, block_weights, interval_of, over_days, wider
 
 COLUMNS = ("requests", "hits", "hit_tokens", "input_tokens", "cost", "equivalents")
 FEWEST_REQUESTS = 30
 FEWEST_BLOCKS = 5
+MOST_LEFT_OUT = 0.5
+ONE_TYPE = "all"
+LISTED = 4
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Side:
-    """One log: per session type float64[blocks, COLUMNS]. Without a price cost holds prefill tokens, currency None."""
+    """One log: per session type float64[blocks, COLUMNS], and the same by UTC day where there is a clock.
+
+    Without a price `currency` is None and cost holds the tokens that were not read from the cache.
+    """
 
     types: Mapping[str, Floats]
     currency: str | None
+    days: Mapping[str, Floats] = field(default_factory=dict)
+
+    def requests(self, name: str) -> float:
+        """Requests of a session type, 0 where there are none."""
+        return float(self.types[name][:, 0].sum()) if name in self.types else 0.0
+
+    def enough(self, name: str) -> bool:
+        """Whether a session type has the 30 requests in 5 blocks of sessions that an interval needs."""
+        return self.requests(name) >= FEWEST_REQUESTS and self.blocks(name) >= FEWEST_BLOCKS
+
+    def blocks(self, name: str) -> int:
+        """Blocks of sessions a session type has requests in (below 200: nearly its sessions)."""
+        return int(np.count_nonzero(self.types[name][:, 0])) if name in self.types else 0
+
+    def told(self, name: str) -> str:
+        """The requests of a session type, and how few sessions they are of where those are too few."""
+        few = self.requests(name) >= FEWEST_REQUESTS and self.blocks(name) < FEWEST_BLOCKS
+        return numbers.count(self.requests(name)) + (f" of {self.blocks(name)} sessions only" if few else "")
 
 
 @dataclass(frozen=True)
@@ -46,7 +71,8 @@ class Figure:
 
 @dataclass(frozen=True)
 class Judgement:
-    """`verdict` is accept, revert or inconclusive; `sentence` says why; `figures` and `mix` are what it rests on."""
+    """`verdict` is accept, revert or inconclusive; `sentence` says why; `figures` and `mix` are what it rests on;
+    `notes` are what a reader should know of the two logs."""
 
     verdict: str
     sentence: str
@@ -54,6 +80,7 @@ class Judgement:
     mix: Sequence[Mapping[str, Any]]
     left_out_share: float
     currency: str | None
+    notes: Sequence[str] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -64,63 +91,87 @@ class Judgement:
             "mix": [dict(row) for row in self.mix],
             "left_out_share": self.left_out_share,
             "currency": self.currency,
+            "notes": list(self.notes),
         }
 
 
-def judge(before: Side, after: Side, replicates: int = REPLICATES, seed: int = 1) -> Judgement:
+def judge(
+    before: Side, after: Side, replicates: int = REPLICATES, seed: int = 1, notes: Sequence[str] = ()
+) -> Judgement:
     """Accept, revert or inconclusive for a change between two logs.
 
     Accept when cost per request falls (interval), billed equivalents per hit request fall and the hit-token ratio does
     not; revert when cost per request clearly rises or the hit-token ratio clearly falls; else inconclusive. Session
-    types with under 30 requests or 5 blocks in either log are left out of the comparison, and their share is said.
+    types with under 30 requests or 5 blocks in either log are left out of the comparison and named; where they are more
+    than half of the requests nothing is accepted or reverted.
     """
-    names = [name for name in sorted(before.types) if _enough(before, name) and _enough(after, name)]
+    every = sorted({*before.types, *after.types})
+    names = [name for name in every if before.enough(name) and after.enough(name)]
     mix, left_out = _mix(before, after, names)
+    absent = _left_out(before, after, [name for name in every if name not in names])
     if not names:
-        reason = "Inconclusive: the two logs share no session type with enough requests to compare."
-        return Judgement("inconclusive", reason, {}, mix, left_out, before.currency)
+        reason = f"Inconclusive: no session type can be compared, each needs {FEWEST_REQUESTS} requests from "
+        reason += f"{FEWEST_BLOCKS} sessions on both sides; found {absent or 'no requests'}."
+        return Judgement("inconclusive", reason, {}, mix, left_out, before.currency, notes)
     weights = np.array([row["weight"] for row in mix if row["session_type"] in names])
     figures = _figures(before, after, names, weights, replicates, seed)
-    verdict, why = _verdict(figures)
-    sentence = _sentence(verdict, why, figures, left_out)
-    return Judgement(verdict, sentence, figures, mix, left_out, before.currency)
+    verdict, why = _verdict(figures, left_out, "cost" if before.currency else "tokens not read from the cache")
+    sentence = _sentence(verdict, why, figures, names, before.currency)
+    sentence += f"; {numbers.percent(left_out)} of requests are left out: {absent}." if absent else "."
+    return Judgement(verdict, sentence, figures, mix, left_out, before.currency, notes)
 
 
-def _enough(side: Side, name: str) -> bool:
-    table = side.types.get(name)
-    if table is None:
-        return False
-    requests = table[:, 0]
-    return bool(requests.sum() >= FEWEST_REQUESTS and np.count_nonzero(requests) >= FEWEST_BLOCKS)
+def _left_out(before: Side, after: Side, names: Sequence[str]) -> str:
+    """The session types that cannot be compared, with their requests on both sides; empty where there are none."""
+    most = sorted(names, key=lambda name: (-before.requests(name) - after.requests(name), name))
+    told = [f"{name} ({before.told(name)} before, {after.told(name)} after)" for name in most[:LISTED]]
+    return ", ".join(told) + (f" and {len(most) - LISTED} more" if len(most) > LISTED else "")
 
 
 def _mix(before: Side, after: Side, names: Sequence[str]) -> tuple[list[dict[str, Any]], float]:
     """Requests per session type in both logs, the weight each gets, and the share of requests left out."""
-    rows: list[dict[str, Any]] = []
-    for name in sorted({*before.types, *after.types}):
-        counts = [float(side.types[name][:, 0].sum()) if name in side.types else 0.0 for side in (before, after)]
-        rows.append({"session_type": name, "requests_before": counts[0], "requests_after": counts[1]})
-    total = sum(row["requests_before"] + row["requests_after"] for row in rows)
-    kept = sum(row["requests_before"] + row["requests_after"] for row in rows if row["session_type"] in names)
+    rows: list[dict[str, Any]] = [
+        {"session_type": name, "requests_before": before.requests(name), "requests_after": after.requests(name)}
+        for name in sorted({*before.types, *after.types})
+    ]
+    both = {row["session_type"]: row["requests_before"] + row["requests_after"] for row in rows}
+    total, kept = sum(both.values()), sum(both[name] for name in names)
     for row in rows:
-        mine = row["requests_before"] + row["requests_after"]
-        row["weight"] = mine / kept if kept and row["session_type"] in names else 0.0
+        name = row["session_type"]
+        row["weight"] = both[name] / kept if kept and name in names else 0.0
     return rows, 1 - kept / total if total else 0.0
 
 
 def _figures(
     before: Side, after: Side, names: Sequence[str], weights: Floats, replicates: int, seed: int
 ) -> dict[str, Figure]:
-    sides = [np.stack([side.types[name] for name in names]) for side in (before, after)]
-    values = [_measures(table.sum(axis=1), weights) for table in sides]
-    draws = [_measures(_redrawn(table, replicates, seed + place), weights) for place, table in enumerate(sides)]
-    units = min(int(np.count_nonzero(table[..., 0].any(axis=0))) for table in sides)
+    """Every measure before and after with the wider of its intervals over session blocks and over days."""
+    blocks = [np.stack([side.types[name] for name in names]) for side in (before, after)]
+    values = [_measures(table.sum(axis=1), weights) for table in blocks]
+    told = [_intervals(blocks, values, weights, replicates, seed, BLOCKS)]
+    if all(name in side.days for side in (before, after) for name in names):
+        days = [np.stack([side.days[name] for name in names]) for side in (before, after)]
+        found = _intervals(days, values, weights, replicates, seed, DAYS)
+        told.append({name: over_days(interval) for name, interval in found.items()})
     return {
-        name: Figure(
-            float(values[0][name]),
-            float(values[1][name]),
-            interval_of(float(values[1][name] - values[0][name]), draws[1][name] - draws[0][name], units),
-        )
+        name: Figure(float(values[0][name]), float(values[1][name]), wider(*(found[name] for found in told)))
+        for name in values[0]
+    }
+
+
+def _intervals(
+    tables: Sequence[Floats],
+    values: Sequence[Mapping[str, Any]],
+    weights: Floats,
+    replicates: int,
+    seed: int,
+    basis: str,
+) -> dict[str, Interval | None]:
+    """Intervals of after minus before, each side redrawn on its own by its units."""
+    draws = [_measures(_redrawn(table, replicates, seed + place), weights) for place, table in enumerate(tables)]
+    units = min(int(np.count_nonzero(table[..., 0].any(axis=0))) for table in tables)
+    return {
+        name: interval_of(float(values[1][name] - values[0][name]), draws[1][name] - draws[0][name], units, basis=basis)
         for name in values[0]
     }
 
@@ -144,46 +195,62 @@ def _measures(sums: Floats, weights: Floats) -> dict[str, Any]:
         }
 
 
-def _verdict(figures: Mapping[str, Figure]) -> tuple[str, str]:
+def _verdict(figures: Mapping[str, Figure], left_out: float, what: str) -> tuple[str, str]:
     cost, per_hit, ratio = (figures[name] for name in ("cost_per_request", "m_eq", "hit_token_ratio"))
     if cost.interval is None or ratio.interval is None:
         return "inconclusive", "too few sessions to give an interval"
+    if left_out > MOST_LEFT_OUT:
+        return "inconclusive", "more than half of the requests are of session types that cannot be compared"
     if cost.interval.low > 0:
-        return "revert", "cost per request rises"
+        return "revert", f"{what} per request rises" if what == "cost" else f"{what} rise"
     if ratio.interval.high < 0:
         return "revert", "fewer tokens are found cached"
     if cost.interval.high >= 0:
-        return "inconclusive", "the interval of the change in cost per request includes zero"
-    if not per_hit.after < per_hit.before:
+        return "inconclusive", f"the interval of the change in {what} per request includes zero"
+    if not _falls(per_hit):
         return "inconclusive", "billed tokens per hit request do not fall"
     if ratio.after < ratio.before:
         return "inconclusive", "the share of tokens found cached falls, though not clearly"
-    return "accept", "cost per request and billed tokens per hit request fall, and no fewer tokens are found cached"
+    return "accept", f"{what} per request and billed tokens per hit request fall, and no fewer tokens are found cached"
 
 
-def _sentence(verdict: str, why: str, figures: Mapping[str, Figure], left_out: float) -> str:
+def _falls(per_hit: Figure) -> bool:
+    """Whether billed equivalents per hit request fall; where nobody hit before, any hit is a fall."""
+    return per_hit.after < per_hit.before or (not np.isfinite(per_hit.before) and np.isfinite(per_hit.after))
+
+
+def _sentence(verdict: str, why: str, figures: Mapping[str, Figure], names: Sequence[str], currency: str | None) -> str:
     lead = {"accept": "Accept the change", "revert": "Revert the change", "inconclusive": "Inconclusive, keep watching"}
+    many = len(names) > 1
+    basis = "At the same mix of session types" if many else f"Within session type {names[0]}"
+    basis = "Over all requests" if names == [ONE_TYPE] else basis
+    what = "cost per request" if currency else "tokens not read from the cache per request"
     told = [
-        _relative("cost per request", figures["cost_per_request"]),
-        _relative("billed tokens per hit request", figures["m_eq"]),
+        _relative(what, figures["cost_per_request"], currency),
+        _relative("billed tokens per hit request", figures["m_eq"], None),
         _points(figures["hit_token_ratio"]),
     ]
-    rest = f"; {numbers.percent(left_out)} of requests are of session types too rare to compare" if left_out else ""
-    return f"{lead[verdict]}: {why}. At the same mix of session types {', '.join(told)}{rest}."
+    return f"{lead[verdict]}: {why}. {basis} {', '.join(told)}"
 
 
-def _relative(what: str, figure: Figure) -> str:
-    if figure.interval is None or not figure.before or not np.isfinite(figure.before + figure.after):
+def _relative(what: str, figure: Figure, currency: str | None) -> str:
+    if not np.isfinite(figure.before):
+        return f"{what} {numbers.count(figure.after)} after and none before, when nothing was found cached"
+    if figure.interval is None or not figure.before or not np.isfinite(figure.after):
         return f"{what} {numbers.NOT_FOUND}"
     change, low, high = (
         f"{numbers.signed(100 * part / figure.before, 1)}%"
         for part in (figure.interval.value, figure.interval.low, figure.interval.high)
     )
-    return f"{what} {change} ({LEVEL:.0%} interval {low} to {high})"
+    ends = [
+        numbers.unit_price(end, currency) if currency else numbers.count(end) for end in (figure.before, figure.after)
+    ]
+    return f"{what} {ends[0]} to {ends[1]}, {change} ({LEVEL:.0%} interval {low} to {high})"
 
 
 def _points(figure: Figure) -> str:
+    told = f"tokens found cached {numbers.percent(figure.before)} to {numbers.percent(figure.after)}"
     if figure.interval is None:
-        return f"tokens found cached {numbers.NOT_FOUND}"
+        return told
     ends = numbers.span(numbers.points(figure.interval.low), numbers.points(figure.interval.high))
-    return f"tokens found cached {numbers.points(figure.interval.value)} ({LEVEL:.0%} interval {ends})"
+    return f"{told}, {numbers.points(figure.interval.value)} ({LEVEL:.0%} interval {ends})"
