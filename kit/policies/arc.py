@@ -27,11 +27,8 @@ class Pool(NamedTuple):
     [4]: last request looked at, whether it asked for an again-ghost, tokens of it seen nowhere, whether the victim's
     key is dropped instead of becoming a ghost. `capacity` [1] tokens; `leaf` of each request."""
 
-    newer: NDArray[np.int32]
-    older: NDArray[np.int32]
-    where: NDArray[np.int8]
+    links: Any
     tokens: NDArray[np.int64]
-    room: NDArray[np.int64]
     target: NDArray[np.float64]
     asked: NDArray[np.int64]
     capacity: NDArray[np.int64]
@@ -46,7 +43,7 @@ def pool(nodes: int, room_tokens: NDArray[np.int64], leaf: NDArray[np.int32], ca
 def adapt(p: Any, node: int) -> bool:
     """A ghost is asked for: the target moves and the node is on its way back. True for an again-ghost."""
     once, again = float(p.tokens[ONCE_GHOST]), float(p.tokens[AGAIN_GHOST])
-    is_again = p.where[node] == AGAIN_GHOST
+    is_again = p.links[node].where == AGAIN_GHOST
     if is_again:
         p.target[0] = max(p.target[0] - max(once / again, 1.0), 0.0)
     else:
@@ -65,20 +62,20 @@ def look(p: Any, nodes: Any, request: int) -> None:
     p.asked[2] = 0
     node = np.int64(p.leaf[request]) if request >= 0 else np.int64(-1)
     while node >= 0:
-        if p.where[node] >= ONCE_GHOST:
+        if p.links[node].where >= ONCE_GHOST:
             if adapt(p, node):
                 p.asked[1] = 1
-        elif p.where[node] < 0:
-            p.asked[2] += p.room[node]
+        elif p.links[node].where < 0:
+            p.asked[2] += p.links[node].room
         node = np.int64(nodes[node].parent)
 
 
 def enter(p: Any, own: Any, node: int, depth: int, is_leaf: bool, request: int, now_us: int) -> None:
     """A node becomes resident: in the again-list if it was a ghost."""
-    if p.where[node] < 0:
+    if p.links[node].where < 0:
         put(p, np.int64(ONCE), node)
         return
-    if p.where[node] != BACK:
+    if p.links[node].where != BACK:
         adapt(p, node)
     part(p, node)
     put(p, np.int64(AGAIN), node)
@@ -92,7 +89,7 @@ def touch(p: Any, own: Any, node: int, depth: int, request: int, now_us: int) ->
 
 def leave(p: Any, own: Any, node: int, evicted: bool) -> None:
     """A node is evicted (its key becomes a ghost, unless the victim's rule dropped it) or expires."""
-    ghost = np.int64(p.where[node]) + 2
+    ghost = np.int64(p.links[node].where) + 2
     take(p, node)
     if evicted and p.asked[3] == 0:
         put(p, ghost, node)

@@ -25,11 +25,8 @@ MOST_USES = 15
 class Pool(NamedTuple):
     """Four recency lists (see `kit.policies.lists`), coldest first; `uses` per node, `from_uses` of each level."""
 
-    newer: NDArray[np.int32]
-    older: NDArray[np.int32]
-    where: NDArray[np.int8]
+    links: Any
     tokens: NDArray[np.int64]
-    room: NDArray[np.int64]
     uses: NDArray[np.int8]
     from_uses: NDArray[np.int64]
 

@@ -8,59 +8,11 @@ back. No engine evicts like this; it is here to compare with such simulators. Le
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from kit.policies.insertion import cover, enter, leave, pool, soon, touch, uncover, victim
 
-import numpy as np
-from numpy.typing import NDArray
+__all__ = ["cover", "enter", "leave", "pool", "soon", "touch", "uncover", "victim"]
 
 TITLE = "FIFO (flat map)"
 PARAMETERS: dict[str, float] = {}
 INLINE = True
 ROOT_FIRST = True
-
-
-class Pool(NamedTuple):
-    """Doubly linked list over nodes; the last index is the sentinel (its `newer` is the first inserted node)."""
-
-    newer: NDArray[np.int32]
-    older: NDArray[np.int32]
-
-
-def pool(nodes: int) -> Pool:
-    """An empty queue for `nodes` nodes."""
-    return Pool(np.full(nodes + 1, nodes, np.int32), np.full(nodes + 1, nodes, np.int32))
-
-
-def enter(p: Any, own: Any, node: int, depth: int, is_leaf: bool, request: int, now_us: int) -> None:
-    """A node becomes resident: the youngest."""
-    end = p.newer.size - 1
-    youngest = p.older[end]
-    p.newer[youngest] = node
-    p.older[node] = youngest
-    p.newer[node] = end
-    p.older[end] = node
-
-
-def touch(p: Any, own: Any, node: int, depth: int, request: int, now_us: int) -> None:
-    """Nothing: use does not move a node."""
-
-
-def leave(p: Any, own: Any, node: int, evicted: bool) -> None:
-    """A node is evicted or expires."""
-    newer, older = p.newer[node], p.older[node]
-    p.newer[older] = newer
-    p.older[newer] = older
-
-
-def cover(p: Any, own: Any, node: int) -> None:
-    """Nothing: this policy does not look at the tree."""
-
-
-def uncover(p: Any, own: Any, node: int) -> None:
-    """Nothing: this policy does not look at the tree."""
-
-
-def victim(p: Any, own: Any, nodes: Any, request: int) -> int:
-    """The first inserted node; -1 = none."""
-    end = p.newer.size - 1
-    return p.newer[end] if p.newer[end] != end else -1

@@ -32,11 +32,8 @@ class Pool(NamedTuple):
     `blame` (which expert evicted it) and `left` (request of that); `weight` [1] of LRU; `given` [2]: learning rate,
     discount; `state` [4]: last request looked at, expert of the last victim, last request, capacity; `leaf`."""
 
-    newer: NDArray[np.int32]
-    older: NDArray[np.int32]
-    where: NDArray[np.int8]
+    links: Any
     tokens: NDArray[np.int64]
-    room: NDArray[np.int64]
     frequency: lfu.Pool
     blame: NDArray[np.int8]
     left: NDArray[np.int64]
@@ -82,7 +79,7 @@ def look(p: Any, nodes: Any, request: int) -> None:
     p.state[2] = request
     node = np.int64(p.leaf[request])
     while node >= 0:
-        if p.where[node] == GHOST:
+        if p.links[node].where == GHOST:
             learn(p, node, request)
         node = np.int64(nodes[node].parent)
 
@@ -90,11 +87,11 @@ def look(p: Any, nodes: Any, request: int) -> None:
 def enter(p: Any, own: Any, node: int, depth: int, is_leaf: bool, request: int, now_us: int) -> None:
     """A node becomes resident with count 1."""
     p.state[2] = request
-    if p.where[node] == GHOST:
+    if p.links[node].where == GHOST:
         learn(p, node, request)
     put(p, np.int64(RECENCY), node)
     one = np.int64(1)
-    append(p.frequency, node, one, one if p.frequency.first[1] >= 0 else np.int64(0))
+    append(p.frequency, node, one, one if p.frequency.counts[1].oldest >= 0 else np.int64(0))
 
 
 def touch(p: Any, own: Any, node: int, depth: int, request: int, now_us: int) -> None:
@@ -102,18 +99,18 @@ def touch(p: Any, own: Any, node: int, depth: int, request: int, now_us: int) ->
     p.state[2] = request
     take(p, node)
     put(p, np.int64(RECENCY), node)
-    count = np.int64(p.frequency.uses[node])
+    count = np.int64(p.frequency.links[node].uses)
     remove(p.frequency, node)
-    append(p.frequency, node, count + 1, count + 1 if p.frequency.first[count + 1] >= 0 else count)
+    append(p.frequency, node, count + 1, count + 1 if p.frequency.counts[count + 1].oldest >= 0 else count)
     close(p.frequency, count)
 
 
 def leave(p: Any, own: Any, node: int, evicted: bool) -> None:
     """A node is evicted (and becomes a ghost of the expert that chose it) or expires."""
-    count = np.int64(p.frequency.uses[node])
+    count = np.int64(p.frequency.links[node].uses)
     remove(p.frequency, node)
     close(p.frequency, count)
-    p.frequency.uses[node] = 0
+    p.frequency.links[node].uses = 0
     take(p, node)
     if evicted:
         p.blame[node] = p.state[1]
@@ -133,14 +130,14 @@ def uncover(p: Any, own: Any, node: int) -> None:
 
 def least_used(f: Any, nodes: Any, request: int) -> int:
     """The least used, then oldest node not pinned by this request; -1 = none."""
-    count = np.int64(f.above[0])
+    count = np.int64(f.counts[0].above)
     while count >= 0:
-        node = np.int64(f.first[count])
+        node = np.int64(f.counts[count].oldest)
         while node >= 0 and nodes[node].pinned == request:
-            node = np.int64(f.newer[node])
+            node = np.int64(f.links[node].newer)
         if node >= 0:
             return node
-        count = np.int64(f.above[count])
+        count = np.int64(f.counts[count].above)
     return np.int64(-1)
 
 

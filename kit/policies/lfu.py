@@ -11,97 +11,105 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+from kit.policies.ahead import fetch
 
 TITLE = "LFU (forgets on eviction)"
 PARAMETERS: dict[str, float] = {}
 INLINE = True
+LINK = np.dtype([("newer", np.int32), ("older", np.int32), ("uses", np.int32), ("spare", np.int32)])
+COUNT = np.dtype([("oldest", np.int32), ("last", np.int32), ("above", np.int32), ("below", np.int32)])
 
 
 class Pool(NamedTuple):
-    """Per node: `newer`, `older`, `uses` (0 = not resident). Per count: `first` (oldest), `last`, `above`, `below`."""
+    """`links` LINK per node (`uses` 0 = not resident), `counts` COUNT per count: its `oldest` and `last` node and the
+    next non-empty counts `above` and `below`."""
 
-    newer: NDArray[np.int32]
-    older: NDArray[np.int32]
-    uses: NDArray[np.int32]
-    first: NDArray[np.int32]
-    last: NDArray[np.int32]
-    above: NDArray[np.int32]
-    below: NDArray[np.int32]
+    links: Any
+    counts: Any
 
 
 def pool(nodes: int, most_uses: int) -> Pool:
     """Empty lists for `nodes` nodes, none used more than `most_uses` times. Count 0 stands for 'below the lowest'."""
-    counts = most_uses + 2
-    return Pool(
-        np.full(nodes, -1, np.int32), np.full(nodes, -1, np.int32), np.zeros(nodes, np.int32),
-        np.full(counts, -1, np.int32), np.full(counts, -1, np.int32), np.full(counts, -1, np.int32),
-        np.full(counts, -1, np.int32),
-    )  # fmt: skip
+    links, counts = np.recarray(nodes, dtype=LINK), np.recarray(most_uses + 2, dtype=COUNT)
+    for name in ("newer", "older"):
+        links[name] = -1
+    links["uses"] = 0
+    for name in ("oldest", "last", "above", "below"):
+        counts[name] = -1
+    return Pool(links, counts)
+
+
+def soon(p: Any, own: Any, nodes: Any, node: int, close: int) -> None:
+    """`node` will be asked for soon, `close` sooner: have their links and those of the neighbours at hand."""
+    fetch(p.links, node)
+    here = p.links[close]
+    fetch(p.links, np.int64(max(here.newer, 0)))
+    fetch(p.links, np.int64(max(here.older, 0)))
 
 
 def append(p: Any, node: int, count: int, after: int) -> None:
     """Put a node at the recent end of `count`; `after` is the nearest non-empty count at or below (0 = none)."""
-    tail = p.last[count]
+    tail = p.counts[count].last
     if tail < 0:
         if after != count:
-            above = p.above[after]
-            p.above[after] = count
-            p.below[count] = after
-            p.above[count] = above
+            above = p.counts[after].above
+            p.counts[after].above = count
+            p.counts[count].below = after
+            p.counts[count].above = above
             if above >= 0:
-                p.below[above] = count
-        p.first[count] = node
+                p.counts[above].below = count
+        p.counts[count].oldest = node
     else:
-        p.newer[tail] = node
-    p.older[node] = tail
-    p.newer[node] = -1
-    p.last[count] = node
-    p.uses[node] = count
+        p.links[tail].newer = node
+    p.links[node].older = tail
+    p.links[node].newer = -1
+    p.counts[count].last = node
+    p.links[node].uses = count
 
 
 def remove(p: Any, node: int) -> None:
     """Take a node out of its count's list (the count stays linked, even if empty, until `close`)."""
-    count = p.uses[node]
-    newer, older = p.newer[node], p.older[node]
+    count = p.links[node].uses
+    newer, older = p.links[node].newer, p.links[node].older
     if older >= 0:
-        p.newer[older] = newer
+        p.links[older].newer = newer
     else:
-        p.first[count] = newer
+        p.counts[count].oldest = newer
     if newer >= 0:
-        p.older[newer] = older
+        p.links[newer].older = older
     else:
-        p.last[count] = older
+        p.counts[count].last = older
 
 
 def close(p: Any, count: int) -> None:
     """Unlink a count whose list is empty."""
-    if p.first[count] < 0:
-        above, below = p.above[count], p.below[count]
-        p.above[below] = above
+    if p.counts[count].oldest < 0:
+        above, below = p.counts[count].above, p.counts[count].below
+        p.counts[below].above = above
         if above >= 0:
-            p.below[above] = below
+            p.counts[above].below = below
 
 
 def enter(p: Any, own: Any, node: int, depth: int, is_leaf: bool, request: int, now_us: int) -> None:
     """A node becomes resident with count 1."""
-    append(p, node, 1, 1 if p.first[1] >= 0 else 0)
+    append(p, node, 1, 1 if p.counts[1].oldest >= 0 else 0)
 
 
 def touch(p: Any, own: Any, node: int, depth: int, request: int, now_us: int) -> None:
     """A resident node is used again: count + 1, most recent there."""
-    count = p.uses[node]
+    count = p.links[node].uses
     remove(p, node)
-    append(p, node, count + 1, count + 1 if p.first[count + 1] >= 0 else count)
+    append(p, node, count + 1, count + 1 if p.counts[count + 1].oldest >= 0 else count)
     close(p, count)
 
 
 def leave(p: Any, own: Any, node: int, evicted: bool) -> None:
     """A node is evicted or expires; its count is forgotten."""
-    count = p.uses[node]
+    count = p.links[node].uses
     remove(p, node)
     close(p, count)
-    p.uses[node] = 0
+    p.links[node].uses = 0
 
 
 def cover(p: Any, own: Any, node: int) -> None:
@@ -114,12 +122,12 @@ def uncover(p: Any, own: Any, node: int) -> None:
 
 def victim(p: Any, own: Any, nodes: Any, request: int) -> int:
     """The least used, then oldest node not pinned by this request; -1 = none."""
-    count = p.above[0]
+    count = p.counts[0].above
     while count >= 0:
-        node = p.first[count]
+        node = p.counts[count].oldest
         while node >= 0 and nodes[node].pinned == request:
-            node = p.newer[node]
+            node = p.links[node].newer
         if node >= 0:
             return node
-        count = p.above[count]
+        count = p.counts[count].above
     return -1

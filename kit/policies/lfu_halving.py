@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kit.policies import lists
-from kit.policies.lists import link, oldest_leaf, put, take
+from kit.policies.lists import link, nodes_of, oldest_leaf, put, take
 
 TITLE = "LFU with halving"
 PARAMETERS: dict[str, float] = {"sample_multiple": 10.0}
@@ -25,11 +25,8 @@ class Pool(NamedTuple):
     """One recency list per count 0 to 15 (see `kit.policies.lists`); `count` and `used` (order of the last use) per
     node; `clock` [2]: uses so far, uses since the last halving; `period` [1] uses between halvings."""
 
-    newer: NDArray[np.int32]
-    older: NDArray[np.int32]
-    where: NDArray[np.int8]
+    links: Any
     tokens: NDArray[np.int64]
-    room: NDArray[np.int64]
     count: NDArray[np.int8]
     used: NDArray[np.int64]
     clock: NDArray[np.int64]
@@ -50,20 +47,20 @@ def pool(nodes: int, room_tokens: NDArray[np.int64], capacity_tokens: int, sampl
 
 def merge(p: Any, low: int, high: int, into: int) -> None:
     """The nodes of two lists in order of use, as one list."""
-    end = p.where.size + into
+    end = nodes_of(p) + into
     p.tokens[into] = p.tokens[low] + p.tokens[high]
-    a = np.int64(p.newer[p.where.size + low])
-    b = np.int64(p.newer[p.where.size + high])
-    p.newer[end] = end
-    p.older[end] = end
-    while a < p.where.size or b < p.where.size:
-        if b >= p.where.size or (a < p.where.size and p.used[a] < p.used[b]):
+    a = np.int64(p.links[nodes_of(p) + low].newer)
+    b = np.int64(p.links[nodes_of(p) + high].newer)
+    p.links[end].newer = end
+    p.links[end].older = end
+    while a < nodes_of(p) or b < nodes_of(p):
+        if b >= nodes_of(p) or (a < nodes_of(p) and p.used[a] < p.used[b]):
             node = a
-            a = np.int64(p.newer[a])
+            a = np.int64(p.links[a].newer)
         else:
             node = b
-            b = np.int64(p.newer[b])
-        p.where[node] = into
+            b = np.int64(p.links[b].newer)
+        p.links[node].where = into
         link(p, into, node)
 
 
@@ -74,9 +71,9 @@ def halve(p: Any) -> None:
     for count in range(MOST // 2 + 1):
         merge(p, 2 * count, 2 * count + 1, count)
     for count in range(MOST // 2 + 1, MOST + 1):
-        end = p.where.size + count
-        p.newer[end] = end
-        p.older[end] = end
+        end = nodes_of(p) + count
+        p.links[end].newer = end
+        p.links[end].older = end
         p.tokens[count] = 0
     p.clock[1] = 0
 

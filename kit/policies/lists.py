@@ -2,8 +2,8 @@
 
 A node stands in at most one list. `where` says to which list it belongs (its room counts there), which is not the same
 as being linked: queues that hold leaves only unlink a node while it has resident children. Ghosts (evicted nodes whose
-key is remembered) are nodes too, so a ghost list is one more list. A policy's own `Pool` repeats the five fields and
-adds what it needs.
+key is remembered) are nodes too, so a ghost list is one more list. A policy's own `Pool` repeats the two fields `links`
+and `tokens` and adds what it needs.
 """
 
 from __future__ import annotations
@@ -13,60 +13,85 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Links = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int8], NDArray[np.int64], NDArray[np.int64]]
+from kit.policies.ahead import fetch
 
 NOWHERE = -1
+GHOST, BACK = 2, 3
 UNLINKED = -1
+LINK = np.dtype(
+    [("newer", np.int32), ("older", np.int32), ("room", np.int32), ("uses", np.int16), ("where", np.int8),
+     ("visited", np.bool_)],
+)  # fmt: skip
+"""One node, 16 bytes side by side in memory: its neighbours, its room in tokens, its list, and two marks that a policy
+may use as it likes."""
 
 
-def empty(room_tokens: NDArray[np.int64], lists: int) -> Links:
-    """(newer, older, where, tokens, room) of `lists` empty lists over the nodes. Index nodes + k stands for both ends
-    of list k: its `newer` is the oldest node, its `older` the most recent one."""
+def empty(room_tokens: NDArray[np.int64], lists: int) -> tuple[Any, NDArray[np.int64]]:
+    """(links, tokens) of `lists` empty lists over the nodes: a recarray of LINK and the room held by each list. Row
+    nodes + k stands for both ends of list k: its `newer` is the oldest node, its `older` the most recent one."""
     nodes = room_tokens.size
-    links = np.full(nodes + lists, UNLINKED, np.int32)
-    links[nodes:] = np.arange(nodes, nodes + lists)
-    return links, links.copy(), np.full(nodes, NOWHERE, np.int8), np.zeros(lists, np.int64), room_tokens
+    links = np.recarray(nodes + lists, dtype=LINK)
+    links["newer"] = links["older"] = UNLINKED
+    links["newer"][nodes:] = links["older"][nodes:] = np.arange(nodes, nodes + lists)
+    links["room"][:nodes] = room_tokens
+    links["where"] = NOWHERE
+    links["uses"] = links["visited"] = links["room"][nodes:] = 0
+    return links, np.zeros(lists, np.int64)
+
+
+def soon(p: Any, own: Any, nodes: Any, node: int, close: int) -> None:
+    """`node` will be asked for soon, `close` sooner: have their links and those of the neighbours at hand."""
+    fetch(p.links, node)
+    here = p.links[close]
+    if here.newer >= 0:
+        fetch(p.links, np.int64(here.newer))
+        fetch(p.links, np.int64(here.older))
+
+
+def nodes_of(p: Any) -> int:
+    """The number of nodes, which is the row of the first list's ends."""
+    return p.links.size - p.tokens.size
 
 
 def link(p: Any, which: int, node: int) -> None:
     """Link a node at the recent end of a list."""
-    end = p.where.size + which
-    recent = p.older[end]
-    p.newer[recent] = node
-    p.older[node] = recent
-    p.newer[node] = end
-    p.older[end] = node
+    both = nodes_of(p) + which
+    recent = p.links[both].older
+    p.links[recent].newer = node
+    p.links[node].older = recent
+    p.links[node].newer = both
+    p.links[both].older = node
 
 
 def link_oldest(p: Any, which: int, node: int) -> None:
     """Link a node at the old end of a list."""
-    end = p.where.size + which
-    oldest = p.newer[end]
-    p.older[oldest] = node
-    p.newer[node] = oldest
-    p.older[node] = end
-    p.newer[end] = node
+    both = nodes_of(p) + which
+    oldest = p.links[both].newer
+    p.links[oldest].older = node
+    p.links[node].newer = oldest
+    p.links[node].older = both
+    p.links[both].newer = node
 
 
 def unlink(p: Any, node: int) -> None:
     """Unlink a node; nothing happens where it is not linked."""
-    newer, older = p.newer[node], p.older[node]
+    newer, older = p.links[node].newer, p.links[node].older
     if newer != UNLINKED:
-        p.newer[older] = newer
-        p.older[newer] = older
-        p.newer[node] = UNLINKED
+        p.links[older].newer = newer
+        p.links[newer].older = older
+        p.links[node].newer = UNLINKED
 
 
 def join(p: Any, which: int, node: int) -> None:
     """Count a node's room in a list."""
-    p.where[node] = which
-    p.tokens[which] += p.room[node]
+    p.links[node].where = which
+    p.tokens[which] += p.links[node].room
 
 
 def part(p: Any, node: int) -> None:
     """Take a node's room out of the list it belongs to."""
-    p.tokens[p.where[node]] -= p.room[node]
-    p.where[node] = NOWHERE
+    p.tokens[p.links[node].where] -= p.links[node].room
+    p.links[node].where = NOWHERE
 
 
 def put(p: Any, which: int, node: int) -> None:
@@ -83,8 +108,8 @@ def take(p: Any, node: int) -> None:
 
 def oldest(p: Any, which: int) -> int:
     """The node at the old end of a list; -1 where it is empty."""
-    node = p.newer[p.where.size + which]
-    return np.int64(node) if node < p.where.size else np.int64(-1)
+    node = p.links[nodes_of(p) + which].newer
+    return np.int64(node) if node < nodes_of(p) else np.int64(-1)
 
 
 def oldest_leaf(p: Any, which: int, nodes: Any, request: int) -> int:
@@ -92,11 +117,11 @@ def oldest_leaf(p: Any, which: int, nodes: Any, request: int) -> int:
 
     Pinned nodes met on the way move to the recent end in their order, as their use would move them anyway.
     """
-    end = p.where.size + which
-    last = p.older[end]
-    node = np.int64(p.newer[end])
-    while node != end:
-        following = np.int64(p.newer[node])
+    both = nodes_of(p) + which
+    last = p.links[both].older
+    node = np.int64(p.links[both].newer)
+    while node != both:
+        following = np.int64(p.links[node].newer)
         if nodes[node].pinned == request:
             unlink(p, node)
             link(p, which, node)
@@ -110,8 +135,22 @@ def oldest_leaf(p: Any, which: int, nodes: Any, request: int) -> int:
 
 def head_leaf(p: Any, which: int, nodes: Any, request: int) -> int:
     """The oldest node of a queue of leaves not pinned by this request (a path pins at most one leaf); -1 = none."""
-    size = p.where.size
-    node = np.int64(p.newer[size + which])
+    size = nodes_of(p)
+    node = np.int64(p.links[size + which].newer)
     if node < size and nodes[node].pinned == request:
-        node = np.int64(p.newer[node])
+        node = np.int64(p.links[node].newer)
     return node if node < size else np.int64(-1)
+
+
+def welcome_back(p: Any, nodes: Any, request: int) -> None:
+    """Keys on this request's path that are remembered (list GHOST) come back (list BACK: about to enter) before
+    anything is evicted for it. The pool has `seen` [0], the last request looked at, and the `leaf` of each request."""
+    if request < 0 or p.seen[0] == request:
+        return
+    p.seen[0] = request
+    node = np.int64(p.leaf[request])
+    while node >= 0:
+        if p.links[node].where == GHOST:
+            take(p, node)
+            join(p, np.int64(BACK), node)
+        node = np.int64(nodes[node].parent)

@@ -31,11 +31,8 @@ class Pool(NamedTuple):
     request, `turns` per session, `rate` [classes, 2]: conversations that went on, conversations seen; `now` [3]:
     request, time, class of the request; `options`: decay per second, oracle."""
 
-    newer: NDArray[np.int32]
-    older: NDArray[np.int32]
-    where: NDArray[np.int8]
+    links: Any
     tokens: NDArray[np.int64]
-    room: NDArray[np.int64]
     used_us: NDArray[np.int64]
     depth: NDArray[np.int32]
     session: NDArray[np.int64]

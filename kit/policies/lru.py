@@ -13,39 +13,54 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kit.policies.ahead import fetch
+
 TITLE = "LRU"
 PARAMETERS: dict[str, float] = {}
 INLINE = True
 SEGMENTS = "always"
+NEWER, OLDER = range(2)
 
 
 class Pool(NamedTuple):
-    """Doubly linked list over nodes; the last index is the sentinel (its `newer` is the oldest node)."""
+    """Doubly linked list over nodes, `links` int32[nodes + 1, 2]: the NEWER and OLDER neighbour of each, side by side
+    in memory; the last row is both ends (its NEWER is the oldest node)."""
 
-    newer: NDArray[np.int32]
-    older: NDArray[np.int32]
+    links: NDArray[np.int32]
 
 
 def pool(nodes: int) -> Pool:
     """An empty list for `nodes` nodes."""
-    return Pool(np.full(nodes + 1, nodes, np.int32), np.full(nodes + 1, nodes, np.int32))
+    return Pool(np.full((nodes + 1, 2), nodes, np.int32))
 
 
 def push(p: Any, node: int) -> None:
     """Link a node at the recent end."""
-    end = p.newer.size - 1
-    recent = p.older[end]
-    p.newer[recent] = node
-    p.older[node] = recent
-    p.newer[node] = end
-    p.older[end] = node
+    end = p.links.shape[0] - 1
+    recent = p.links[end, OLDER]
+    p.links[recent, NEWER] = node
+    p.links[node, OLDER] = recent
+    p.links[node, NEWER] = end
+    p.links[end, OLDER] = node
 
 
 def unlink(p: Any, node: int) -> None:
     """Take a node out of the list."""
-    newer, older = p.newer[node], p.older[node]
-    p.newer[older] = newer
-    p.older[newer] = older
+    newer, older = p.links[node, NEWER], p.links[node, OLDER]
+    p.links[older, NEWER] = newer
+    p.links[newer, OLDER] = older
+
+
+def soon(p: Any, own: Any, nodes: Any, node: int, close: int) -> None:
+    """`node` will be asked for soon, `close` sooner: have their links, their neighbours and the next victim at hand."""
+    fetch(p.links, node)
+    fetch(p.links, np.int64(p.links[close, NEWER]))
+    fetch(p.links, np.int64(p.links[close, OLDER]))
+    end = p.links.shape[0] - 1
+    second = np.int64(p.links[p.links[end, NEWER], NEWER])
+    if second != end:
+        fetch(p.links, second)
+        fetch(nodes, second)
 
 
 def enter(p: Any, own: Any, node: int, depth: int, is_leaf: bool, request: int, now_us: int) -> None:
@@ -74,10 +89,10 @@ def uncover(p: Any, own: Any, node: int) -> None:
 
 def victim(p: Any, own: Any, nodes: Any, request: int) -> int:
     """The oldest node not pinned by this request; pinned ones move to the recent end, as their use would anyway."""
-    end = p.newer.size - 1
-    node = p.newer[end]
+    end = p.links.shape[0] - 1
+    node = p.links[end, NEWER]
     while node != end and nodes[node].pinned == request:
         unlink(p, node)
         push(p, node)
-        node = p.newer[end]
+        node = p.links[end, NEWER]
     return node if node != end else -1

@@ -16,25 +16,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kit.policies import lists
-from kit.policies.lists import head_leaf, join, link, link_oldest, oldest, put, take, unlink
+from kit.policies.lists import (
+    GHOST,
+    head_leaf,
+    join,
+    link,
+    link_oldest,
+    oldest,
+    put,
+    soon,
+    take,
+    unlink,
+    welcome_back,
+)
+
+__all__ = ["cover", "enter", "leave", "pool", "soon", "touch", "uncover", "victim"]
 
 TITLE = "S3-FIFO"
 PARAMETERS: dict[str, float] = {"small_share": 0.10, "ghost_share": 0.90, "promote_uses": 2.0}
-SMALL, MAIN, GHOST, BACK = range(4)
+SMALL, MAIN = range(2)
 MOST_USES = 3
+MANY = 30_000
 
 
 class Pool(NamedTuple):
-    """Lists SMALL, MAIN, GHOST (BACK: a ghost asked for again, about to enter); `uses` per node since it was queued;
+    """Lists SMALL, MAIN and those of `kit.policies.lists.welcome_back`; the links' `uses` since a node was queued;
     `limit` tokens of each list; `promote` uses; `seen` [2]: last request looked at, whether anything was evicted;
     `leaf` of each request."""
 
-    newer: NDArray[np.int32]
-    older: NDArray[np.int32]
-    where: NDArray[np.int8]
+    links: Any
     tokens: NDArray[np.int64]
-    room: NDArray[np.int64]
-    uses: NDArray[np.int32]
     limit: NDArray[np.int64]
     promote: NDArray[np.int64]
     seen: NDArray[np.int64]
@@ -48,32 +59,19 @@ def pool(
     """Empty queues; shares are of the capacity, between 0 and 1."""
     small = int(capacity_tokens * small_share)
     limit = np.array([small, capacity_tokens - small, int(capacity_tokens * ghost_share), 0])
-    return Pool(*lists.empty(room_tokens, 4), np.zeros(nodes, np.int32), limit, np.array([int(promote_uses)]),
+    return Pool(*lists.empty(room_tokens, 4), limit, np.array([int(promote_uses)]),
                 np.array([-1, 0]), leaf)  # fmt: skip
-
-
-def welcome_back(p: Any, nodes: Any, request: int) -> None:
-    """Ghosts on this request's path stop being ghosts before anything is evicted for it."""
-    if request < 0 or p.seen[0] == request:
-        return
-    p.seen[0] = request
-    node = np.int64(p.leaf[request])
-    while node >= 0:
-        if p.where[node] == GHOST:
-            take(p, node)
-            join(p, np.int64(BACK), node)
-        node = np.int64(nodes[node].parent)
 
 
 def enter(p: Any, own: Any, node: int, depth: int, is_leaf: bool, request: int, now_us: int) -> None:
     """A node becomes resident, in small or (a ghost, or too large, or in the first fill) in main."""
     queue = np.int64(SMALL)
-    if p.where[node] >= GHOST:
+    if p.links[node].where >= GHOST:
         take(p, node)
         queue = np.int64(MAIN)
-    elif p.room[node] >= p.limit[SMALL] or (p.seen[1] == 0 and p.tokens[SMALL] >= p.limit[SMALL]):
+    elif p.links[node].room >= p.limit[SMALL] or (p.seen[1] == 0 and p.tokens[SMALL] >= p.limit[SMALL]):
         queue = np.int64(MAIN)
-    p.uses[node] = 0
+    p.links[node].uses = 0
     join(p, queue, node)
     if is_leaf:
         link(p, queue, node)
@@ -81,14 +79,14 @@ def enter(p: Any, own: Any, node: int, depth: int, is_leaf: bool, request: int, 
 
 def touch(p: Any, own: Any, node: int, depth: int, request: int, now_us: int) -> None:
     """A resident node is used again."""
-    p.uses[node] += 1
+    p.links[node].uses = min(p.links[node].uses + 1, MANY)
 
 
 def leave(p: Any, own: Any, node: int, evicted: bool) -> None:
     """A node is evicted (out of small: its key becomes a ghost) or expires."""
-    was_small = p.where[node] == SMALL
+    was_small = p.links[node].where == SMALL
     take(p, node)
-    if evicted and was_small and p.room[node] <= p.limit[GHOST]:
+    if evicted and was_small and p.links[node].room <= p.limit[GHOST]:
         put(p, np.int64(GHOST), node)
         while p.tokens[GHOST] > p.limit[GHOST]:
             take(p, oldest(p, np.int64(GHOST)))
@@ -101,7 +99,7 @@ def cover(p: Any, own: Any, node: int) -> None:
 
 def uncover(p: Any, own: Any, node: int) -> None:
     """A leaf again: the next of its queue."""
-    link_oldest(p, np.int64(p.where[node]), node)
+    link_oldest(p, np.int64(p.links[node].where), node)
 
 
 def victim(p: Any, own: Any, nodes: Any, request: int) -> int:
@@ -112,14 +110,14 @@ def victim(p: Any, own: Any, nodes: Any, request: int) -> int:
         small = head_leaf(p, np.int64(SMALL), nodes, request)
         main = head_leaf(p, np.int64(MAIN), nodes, request)
         if main >= 0 and (small < 0 or p.tokens[MAIN] > p.limit[MAIN]):
-            if p.uses[main] == 0:
+            if p.links[main].uses == 0:
                 return main
-            p.uses[main] = min(p.uses[main], MOST_USES) - 1
+            p.links[main].uses = min(p.links[main].uses, MOST_USES) - 1
             unlink(p, main)
             link(p, np.int64(MAIN), main)
-        elif small >= 0 and p.uses[small] >= p.promote[0]:
+        elif small >= 0 and p.links[small].uses >= p.promote[0]:
             take(p, small)
-            p.uses[small] = 0
+            p.links[small].uses = 0
             put(p, np.int64(MAIN), small)
         else:
             return small

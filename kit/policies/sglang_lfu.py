@@ -29,9 +29,9 @@ def own(parent: NDArray[np.int32], leaf: NDArray[np.int32], block_tokens: int) -
 
 def restamp(p: Any, node: int, count: int) -> None:
     """Most recent at this count (its own, or one more)."""
-    before = np.int64(p.uses[node])
+    before = np.int64(p.links[node].uses)
     remove(p, node)
-    append(p, node, count, count if p.first[count] >= 0 else before)
+    append(p, node, count, count if p.counts[count].oldest >= 0 else before)
     close(p, before)
 
 
@@ -39,7 +39,7 @@ def look(p: Any, own: Any, request: int) -> None:
     """Split the run in which this request's match ends and stamp what lies behind, its count unchanged."""
     node = split(own, request)
     while node >= 0:
-        restamp(p, node, np.int64(p.uses[node]))
+        restamp(p, node, np.int64(p.links[node].uses))
         node = np.int64(-1) if own.head[node] else np.int64(own.parent[node])
 
 
@@ -48,21 +48,21 @@ def enter(p: Any, own: Any, node: int, depth: int, is_leaf: bool, request: int, 
     look(p, own, request)
     grow(own, node, request)
     one = np.int64(1)
-    append(p, node, one, one if p.first[1] >= 0 else np.int64(0))
+    append(p, node, one, one if p.counts[1].oldest >= 0 else np.int64(0))
 
 
 def touch(p: Any, own: Any, node: int, depth: int, request: int, now_us: int) -> None:
     """A resident block is used again: count + 1."""
     look(p, own, request)
-    restamp(p, node, np.int64(p.uses[node]) + 1)
+    restamp(p, node, np.int64(p.links[node].uses) + 1)
 
 
 def leave(p: Any, own: Any, node: int, evicted: bool) -> None:
     """A block is evicted or expires; its count is forgotten."""
-    count = np.int64(p.uses[node])
+    count = np.int64(p.links[node].uses)
     remove(p, node)
     close(p, count)
-    p.uses[node] = 0
+    p.links[node].uses = 0
     shrink(own, node, evicted)
 
 
@@ -71,12 +71,12 @@ def victim(p: Any, own: Any, nodes: Any, request: int) -> int:
     if own.last[3] >= 0:
         return own.last[3]
     look(p, own, request)
-    count = np.int64(p.above[0])
+    count = np.int64(p.counts[0].above)
     while count >= 0:
-        node = np.int64(p.first[count])
+        node = np.int64(p.counts[count].oldest)
         while node >= 0 and nodes[node].pinned == request:
-            node = np.int64(p.newer[node])
+            node = np.int64(p.links[node].newer)
         if node >= 0:
             return node
-        count = np.int64(p.above[count])
+        count = np.int64(p.counts[count].above)
     return np.int64(-1)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kit.policies.lru import cover, pool, push, uncover, unlink
+from kit.policies.lru import NEWER, cover, pool, push, uncover, unlink
 from kit.policies.radix import Runs, grow, no_runs, readable, shrink, split, unfinished
 
 __all__ = ["cover", "enter", "leave", "own", "pool", "readable", "touch", "uncover", "unfinished", "victim"]
@@ -61,10 +61,10 @@ def victim(p: Any, own: Any, nodes: Any, request: int) -> int:
     if own.last[3] >= 0:
         return own.last[3]
     look(p, own, request)
-    end = p.newer.size - 1
-    node = np.int64(p.newer[end])
+    end = p.links.shape[0] - 1
+    node = np.int64(p.links[end, NEWER])
     while node != end and nodes[node].pinned == request:
         unlink(p, node)
         push(p, node)
-        node = np.int64(p.newer[end])
+        node = np.int64(p.links[end, NEWER])
     return node if node != end else np.int64(-1)

@@ -30,11 +30,8 @@ HIGHEST = 100
 class Pool(NamedTuple):
     """One recency list per priority (see `kit.policies.lists`); `priority` per request."""
 
-    newer: NDArray[np.int32]
-    older: NDArray[np.int32]
-    where: NDArray[np.int8]
+    links: Any
     tokens: NDArray[np.int64]
-    room: NDArray[np.int64]
     priority: NDArray[np.int64]
 
 
@@ -58,7 +55,7 @@ def look(p: Any, own: Any, request: int) -> None:
     """Split the run in which this request's match ends and stamp what lies behind, its priority unchanged."""
     node = split(own, request)
     while node >= 0:
-        restamp(p, node, np.int64(p.where[node]))
+        restamp(p, node, np.int64(p.links[node].where))
         node = np.int64(-1) if own.head[node] else np.int64(own.parent[node])
 
 
@@ -72,7 +69,7 @@ def enter(p: Any, own: Any, node: int, depth: int, is_leaf: bool, request: int, 
 def touch(p: Any, own: Any, node: int, depth: int, request: int, now_us: int) -> None:
     """A resident block is used again: most recent of the higher of the two priorities."""
     look(p, own, request)
-    restamp(p, node, max(np.int64(p.where[node]), p.priority[request]))
+    restamp(p, node, max(np.int64(p.links[node].where), p.priority[request]))
 
 
 def leave(p: Any, own: Any, node: int, evicted: bool) -> None:

@@ -26,11 +26,8 @@ PROBATION, PROTECTED = range(2)
 class Pool(NamedTuple):
     """Two recency lists (see `kit.policies.lists`), `uses` per node, `enough` [1] uses to be protected."""
 
-    newer: NDArray[np.int32]
-    older: NDArray[np.int32]
-    where: NDArray[np.int8]
+    links: Any
     tokens: NDArray[np.int64]
-    room: NDArray[np.int64]
     uses: NDArray[np.int32]
     enough: NDArray[np.int64]
 
@@ -50,7 +47,7 @@ def look(p: Any, own: Any, request: int) -> None:
     node = split(own, request)
     while node >= 0:
         unlink(p, node)
-        link(p, np.int64(p.where[node]), node)
+        link(p, np.int64(p.links[node].where), node)
         node = np.int64(-1) if own.head[node] else np.int64(own.parent[node])
 
 

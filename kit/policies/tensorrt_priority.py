@@ -30,11 +30,8 @@ class Pool(NamedTuple):
     by it (`sooner`, `later`; the last index is the sentinel). Per request `priority`, `until_us`, `ts_us`; `now` [1]
     last request."""
 
-    newer: NDArray[np.int32]
-    older: NDArray[np.int32]
-    where: NDArray[np.int8]
+    links: Any
     tokens: NDArray[np.int64]
-    room: NDArray[np.int64]
     due_us: NDArray[np.int64]
     sooner: NDArray[np.int32]
     later: NDArray[np.int32]

@@ -15,22 +15,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kit.policies import lists
-from kit.policies.lists import head_leaf, join, link, link_oldest, oldest, oldest_leaf, put, take, unlink
+from kit.policies.lists import (
+    GHOST,
+    head_leaf,
+    join,
+    link,
+    link_oldest,
+    oldest,
+    oldest_leaf,
+    put,
+    soon,
+    take,
+    unlink,
+    welcome_back,
+)
+
+__all__ = ["cover", "enter", "leave", "pool", "soon", "touch", "uncover", "victim"]
 
 TITLE = "2Q"
 PARAMETERS: dict[str, float] = {"in_share": 0.25, "out_share": 0.50}
-IN, MAIN, OUT, BACK = range(4)
+IN, MAIN = range(2)
 
 
 class Pool(NamedTuple):
-    """Lists IN (leaves only), MAIN (all), OUT (keys), BACK (a key asked for again, about to enter); `limit` tokens of
-    each; `seen` [1] last request looked at; `leaf` of each request."""
+    """Lists IN (leaves only), MAIN (all) and those of `kit.policies.lists.welcome_back`; `limit` tokens of each; `seen`
+    [1] last request looked at; `leaf` of each request."""
 
-    newer: NDArray[np.int32]
-    older: NDArray[np.int32]
-    where: NDArray[np.int8]
+    links: Any
     tokens: NDArray[np.int64]
-    room: NDArray[np.int64]
     limit: NDArray[np.int64]
     seen: NDArray[np.int64]
     leaf: NDArray[np.int32]
@@ -45,22 +57,9 @@ def pool(
     return Pool(*lists.empty(room_tokens, 4), limit, np.array([-1]), leaf)
 
 
-def welcome_back(p: Any, nodes: Any, request: int) -> None:
-    """Remembered keys on this request's path come back before anything is evicted for it."""
-    if request < 0 or p.seen[0] == request:
-        return
-    p.seen[0] = request
-    node = np.int64(p.leaf[request])
-    while node >= 0:
-        if p.where[node] == OUT:
-            take(p, node)
-            join(p, np.int64(BACK), node)
-        node = np.int64(nodes[node].parent)
-
-
 def enter(p: Any, own: Any, node: int, depth: int, is_leaf: bool, request: int, now_us: int) -> None:
     """A node becomes resident: in the recency list if its key was remembered."""
-    if p.where[node] >= OUT:
+    if p.links[node].where >= GHOST:
         take(p, node)
         put(p, np.int64(MAIN), node)
         return
@@ -71,30 +70,30 @@ def enter(p: Any, own: Any, node: int, depth: int, is_leaf: bool, request: int, 
 
 def touch(p: Any, own: Any, node: int, depth: int, request: int, now_us: int) -> None:
     """A resident node is used again: only the recency list moves."""
-    if p.where[node] == MAIN:
+    if p.links[node].where == MAIN:
         unlink(p, node)
         link(p, np.int64(MAIN), node)
 
 
 def leave(p: Any, own: Any, node: int, evicted: bool) -> None:
     """A node is evicted (out of the queue: its key is remembered) or expires."""
-    was_in = p.where[node] == IN
+    was_in = p.links[node].where == IN
     take(p, node)
-    if evicted and was_in and p.room[node] <= p.limit[OUT]:
-        put(p, np.int64(OUT), node)
-        while p.tokens[OUT] > p.limit[OUT]:
-            take(p, oldest(p, np.int64(OUT)))
+    if evicted and was_in and p.links[node].room <= p.limit[GHOST]:
+        put(p, np.int64(GHOST), node)
+        while p.tokens[GHOST] > p.limit[GHOST]:
+            take(p, oldest(p, np.int64(GHOST)))
 
 
 def cover(p: Any, own: Any, node: int) -> None:
     """No leaf any more."""
-    if p.where[node] == IN:
+    if p.links[node].where == IN:
         unlink(p, node)
 
 
 def uncover(p: Any, own: Any, node: int) -> None:
     """A leaf again."""
-    if p.where[node] == IN:
+    if p.links[node].where == IN:
         link_oldest(p, np.int64(IN), node)
 
 

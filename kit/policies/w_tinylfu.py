@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kit.policies import lists
 from kit.policies.lfu_halving import entries
-from kit.policies.lists import link, oldest, oldest_leaf, put, take, unlink
+from kit.policies.lists import link, nodes_of, oldest, oldest_leaf, put, take, unlink
 
 TITLE = "W-TinyLFU"
 PARAMETERS: dict[str, float] = {
@@ -37,11 +37,8 @@ class Pool(NamedTuple):
     """Three recency lists (see `kit.policies.lists`), the sketch's `counts` [4, width], `state` (integers named above)
     and `climb` [2]: hit rate of the sample before, next step in tokens."""
 
-    newer: NDArray[np.int32]
-    older: NDArray[np.int32]
-    where: NDArray[np.int8]
+    links: Any
     tokens: NDArray[np.int64]
-    room: NDArray[np.int64]
     counts: NDArray[np.int8]
     state: NDArray[np.int64]
     climb: NDArray[np.float64]
@@ -140,11 +137,11 @@ def widen(p: Any) -> None:
     demote(p)
     for _ in range(TRANSFERS):
         node = oldest(p, np.int64(PROBATION))
-        if node < 0 or quota < p.room[node]:
+        if node < 0 or quota < p.links[node].room:
             node = oldest(p, np.int64(PROTECTED))
-        if node < 0 or quota < p.room[node]:
+        if node < 0 or quota < p.links[node].room:
             break
-        quota -= p.room[node]
+        quota -= p.links[node].room
         take(p, node)
         put(p, np.int64(WINDOW), node)
     p.state[PROTECTED_MOST] += quota
@@ -159,9 +156,9 @@ def narrow(p: Any) -> None:
     p.state[WINDOW_MOST] -= quota
     for _ in range(TRANSFERS):
         node = oldest(p, np.int64(WINDOW))
-        if node < 0 or quota < p.room[node]:
+        if node < 0 or quota < p.links[node].room:
             break
-        quota -= p.room[node]
+        quota -= p.links[node].room
         take(p, node)
         put(p, np.int64(PROBATION), node)
     p.state[PROTECTED_MOST] -= quota
@@ -213,13 +210,13 @@ def touch(p: Any, own: Any, node: int, depth: int, request: int, now_us: int) ->
     begin(p, request)
     count_use(p, node)
     p.state[HITS] += 1
-    if p.where[node] == PROBATION and p.room[node] <= p.state[PROTECTED_MOST]:
+    if p.links[node].where == PROBATION and p.links[node].room <= p.state[PROTECTED_MOST]:
         take(p, node)
         put(p, np.int64(PROTECTED), node)
         demote(p)
     else:
         unlink(p, node)
-        link(p, np.int64(p.where[node]), node)
+        link(p, np.int64(p.links[node].where), node)
 
 
 def leave(p: Any, own: Any, node: int, evicted: bool) -> None:
@@ -239,8 +236,8 @@ def uncover(p: Any, own: Any, node: int) -> None:
 
 def following(p: Any, node: int) -> int:
     """The next newer node of the same list; -1 at its end."""
-    newer = np.int64(p.newer[node])
-    return newer if newer < p.where.size else np.int64(-1)
+    newer = np.int64(p.links[node].newer)
+    return newer if newer < nodes_of(p) else np.int64(-1)
 
 
 def leaf_from(p: Any, node: int, nodes: Any, request: int) -> int:

@@ -29,11 +29,8 @@ class Pool(NamedTuple):
     """One recency list per class (see `kit.policies.lists`); `used_us` per node; `group` of each request; `gaps`
     [classes, 2]: sum of gaps in seconds, number; `now` [1] last request; `ts_us` per request; `life` [1] seconds."""
 
-    newer: NDArray[np.int32]
-    older: NDArray[np.int32]
-    where: NDArray[np.int8]
+    links: Any
     tokens: NDArray[np.int64]
-    room: NDArray[np.int64]
     used_us: NDArray[np.int64]
     depth: NDArray[np.int32]
     group: NDArray[np.int64]
@@ -72,7 +69,7 @@ def enter(p: Any, own: Any, node: int, depth: int, is_leaf: bool, request: int, 
 
 def touch(p: Any, own: Any, node: int, depth: int, request: int, now_us: int) -> None:
     """A resident node is used again: its class learns the gap, then it joins the class of the request."""
-    before = p.where[node]
+    before = p.links[node].where
     p.gaps[before, 0] += (now_us - p.used_us[node]) * 1e-6
     p.gaps[before, 1] += 1.0
     take(p, node)

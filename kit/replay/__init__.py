@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kit.policies import USUAL, Policy, named
 from kit.prefix import Ints, Paths, first_seen_rank, scatter
-from kit.replay import build, loop
+from kit.replay import build, flat, loop
 from kit.replay.bounds import Bound, default_capacity, knee, lru_curve, microseconds, optimal
 from kit.replay.loop import FIELDS
 
@@ -123,13 +123,15 @@ def _run(paths: Paths, policy: Policy, capacity_tokens: int, setting: Setting, p
     longest = int(paths.path_tokens.max(initial=0))
     if paths.has_segments and not (policy.segments == "always" or (policy.segments and longest <= capacity_tokens)):
         paths = paths.by_unit
+    if compiled:
+        policy = build.fitted(policy, paths)
     week = loop.requests(paths, lost_reads(paths, setting.loss, setting.seed))
     pool, own = build.state(policy, paths, capacity_tokens, parameters)
-    tier = loop.tier(paths)
+    tier = (flat if compiled and flat.suits(paths) else loop).tier(paths)
     by_block = np.zeros((2, paths.n_rates, paths.n_blocks, len(FIELDS)), np.int64)
     by_hour = np.zeros((paths.n_hours, paths.n_rates, len(FIELDS)), np.int64)
     resident = np.zeros(1)
-    run = build.compiled(policy) if compiled else build.plain(policy)
+    run = build.compiled(policy, paths) if compiled else build.plain(policy)
     run(week, tier, pool, own, capacity_tokens, microseconds(setting.ttl_seconds),
         round(setting.visible_after_seconds * 1e6), setting.minimum_tokens,
         setting.newcomer_may_be_victim or getattr(policy.module, "INSERT_FIRST", False),

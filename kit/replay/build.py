@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from types import CodeType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any
@@ -20,16 +21,19 @@ from numba import njit
 
 from kit.policies import Policy, leaf_heap
 from kit.prefix import Paths
-from kit.replay import loop
+from kit.replay import flat, loop
 
 QUICK: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
 """No reference counts (nothing is allocated inside the loop) and no zero-division checks: half the time of the default.
 The loop's own steps are inlined, since passing the arrays costs more than most steps; heap operations are called."""
 
 HOOKS = ("enter", "touch", "leave", "cover", "uncover", "victim")
-OPTIONAL = ("unfinished", "readable")
+OPTIONAL = ("unfinished", "readable", "soon")
 LOOP = ("remove", "trim", "expire", "match", "count", "note_age", "make_room", "admit", "regrow", "hit_until", "settle",
-        "bypass", "serve", "run")  # fmt: skip
+        "bypass", "found", "serve")  # fmt: skip
+"""The steps of the loops; `run` goes through them."""
+APART = ((loop, "make_room"), (loop, "expire"))
+"""Steps that a request of many nodes takes once: called, which halves the time to compile and costs a node nothing."""
 STATE = ("pool", "own")
 RANKED = ("key", "on_enter", "on_touch", "on_leave")
 PLAIN_VALUES = (bool, int, float, str, tuple)
@@ -67,7 +71,7 @@ def _spelt(function: FunctionType) -> str:
 
 def fingerprint(policy: Policy) -> str:
     """12 hex digits over everything the compiled loop depends on, as it was imported."""
-    modules = (loop, leaf_heap, policy.module)
+    modules = (loop, flat, leaf_heap, policy.module)
     spelt = [_spelt(function) for module in modules for function in _functions(module).values()]
     switches = {name: value for name, value in vars(policy.module).items()
                 if name.isupper() and isinstance(value, PLAIN_VALUES)}  # fmt: skip
@@ -95,7 +99,7 @@ def _hooks(policy: Policy, suffix: str, compiler: Callable[[FunctionType], Any])
     own = _bind_all({k: v for k, v in _functions(policy.module).items() if k not in STATE}, {}, suffix, compiler)
     order: dict[str, Any] = {"ROOT_FIRST": getattr(policy.module, "ROOT_FIRST", loop.ROOT_FIRST)}
     for name in OPTIONAL:
-        order[name] = own[name] if name in own else compiler(_rebind(getattr(loop, name), {}, suffix))
+        order[name] = own[name] if name in own else compiler(_rebind(getattr(flat, name), {}, suffix))
     if not policy.ranked:
         return order | {name: own[name] for name in HOOKS}
     heap = {name: function for name, function in _functions(leaf_heap).items() if name not in RANKED or name not in own}
@@ -106,16 +110,26 @@ def _hooks(policy: Policy, suffix: str, compiler: Callable[[FunctionType], Any])
 
 
 def plain(policy: Policy) -> Callable[..., None]:
-    """The loop bound to a policy, uncompiled: slow, and the reference for the compiled one."""
+    """The general loop bound to a policy, uncompiled: slow, and the reference for the compiled ones."""
     def keep(function: FunctionType) -> FunctionType:
         return function
 
-    steps = {name: function for name, function in _functions(loop).items() if name in LOOP}
-    return _bind_all(steps, _hooks(policy, "plain", keep), "plain", keep)["run"]
+    return _bound(loop, _hooks(policy, "plain", keep), "plain", keep, keep)
 
 
-@lru_cache(maxsize=64)
-def _compiled(fingerprint_of: str, policy: Policy) -> Callable[..., None]:
+def _bound(module: ModuleType, hooks: dict[str, Any], suffix: str, compiler: Callable[[FunctionType], Any],
+           apart: Callable[[FunctionType], Any]) -> Any:  # fmt: skip
+    """`run` of a loop over its steps, bound to the hooks of a policy; `apart` compiles the steps that stay calls."""
+
+    def step(function: FunctionType) -> Any:
+        return apart(function) if (module, function.__code__.co_name) in APART else compiler(function)
+
+    steps = {name: function for name, function in _functions(module).items() if name in LOOP}
+    return _rebind(module.run, _bind_all(steps, hooks, suffix, step), suffix)
+
+
+@lru_cache(maxsize=128)
+def _compiled(fingerprint_of: str, policy: Policy, flat_keys: bool) -> Callable[..., None]:
     on_disk = isinstance(policy.module, ModuleType) and getattr(policy.module, "__file__", None) is not None
 
     def inlined(function: FunctionType) -> Any:
@@ -124,16 +138,21 @@ def _compiled(fingerprint_of: str, policy: Policy) -> Callable[..., None]:
     def called(function: FunctionType) -> Any:
         return njit(**QUICK)(function)
 
-    suffix = f"{policy.name}_{fingerprint_of}"
+    suffix = f"{policy.name}_{'flat_' if flat_keys else ''}{fingerprint_of}"
     hooks = _hooks(policy, suffix, inlined if getattr(policy.module, "INLINE", False) else called)
-    steps = {name: function for name, function in _functions(loop).items() if name in LOOP and name != "run"}
-    bound = _bind_all(steps, hooks, suffix, inlined)
-    return njit(**QUICK, cache=on_disk)(_rebind(loop.run, bound, suffix))  # type: ignore[arg-type]
+    run = _bound(flat if flat_keys else loop, hooks, suffix, inlined, called)
+    return njit(**QUICK, cache=on_disk)(run)
 
 
-def compiled(policy: Policy) -> Callable[..., None]:
-    """The loop compiled for a policy (from the disk cache where it is unchanged)."""
-    return _compiled(fingerprint(policy), policy)
+def fitted(policy: Policy, paths: Paths) -> Policy:
+    """The policy as these paths need it: one without depth may have a simpler structure with the same victims."""
+    simpler = getattr(policy.module, "ON_FLAT_KEYS", None)
+    return replace(policy, module=simpler) if simpler and flat.suits(paths) else policy
+
+
+def compiled(policy: Policy, paths: Paths) -> Callable[..., None]:
+    """The loop for these paths compiled for a policy (from the disk cache where it is unchanged)."""
+    return _compiled(fingerprint(policy), policy, flat.suits(paths))
 
 
 def _given(function: Callable[..., Any], known: dict[str, Any], parameters: dict[str, float]) -> Any:

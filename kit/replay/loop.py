@@ -31,6 +31,7 @@ NEVER_SEEN, WAS_EVICTED, HAS_EXPIRED, WAS_LOST, TOO_SHORT, NOT_YET_READABLE, BYP
 NOBODY = -2
 ROOT_FIRST = False
 AGES = 40
+LINE = 64
 
 
 NODE = np.dtype(
@@ -49,14 +50,18 @@ unit by unit), `reused_tokens` of its head hit since inserted, `fate` why it is 
 `pinned` by which request, `readable_us` from when the part behind `cut_tokens` can be read. While a node is not
 resident `cut_tokens` says from where on its tail had been evicted before the rest expired."""
 
-REQUEST = np.dtype(
-    [
-        ("ts_us", np.int64), ("input_tokens", np.int64), ("leaf", np.int32), ("block", np.int32), ("rate", np.int32),
-        ("hour", np.int32), ("warm", np.bool_), ("lost", np.bool_),
-    ],
-    align=True,
-)  # fmt: skip
-"""One request, as in `kit.prefix.Paths`; `lost` is the provider's draw."""
+class Week(NamedTuple):
+    """The requests of a log as in `kit.prefix.Paths` (the same arrays, nothing is copied); `lost` is the provider's
+    draw per request."""
+
+    ts_us: NDArray[np.int64]
+    input_tokens: NDArray[np.int64]
+    leaf: NDArray[np.int32]
+    block: NDArray[np.int32]
+    rate: NDArray[np.int32]
+    hour: NDArray[np.int32]
+    warm: NDArray[np.bool_]
+    lost: NDArray[np.bool_]
 
 
 class Tier(NamedTuple):
@@ -72,30 +77,33 @@ class Tier(NamedTuple):
     depths: NDArray[np.int64]
 
 
-def tier(paths: Paths) -> Tier:
-    """An empty tier over the nodes of a log. ValueError where a node is larger than 2^31 - 1 tokens."""
+def empty_nodes(dtype: np.dtype[Any], paths: Paths) -> Any:
+    """The nodes of a log, none resident, as a recarray whose records do not straddle cache lines. ValueError where a
+    node is larger than 2^31 - 1 tokens."""
     if paths.room_tokens.size and int(paths.room_tokens.max()) > np.iinfo(np.int32).max:
         raise ValueError(f"a prefix part of {int(paths.room_tokens.max()):,} tokens is above 2,147,483,647; "
                          "check the unit of the token columns")  # fmt: skip
-    nodes = np.recarray(paths.parent.size, dtype=NODE)
+    raw = np.zeros(paths.parent.size * dtype.itemsize + LINE, np.uint8)
+    start = -raw.ctypes.data % LINE
+    nodes = raw[start : start + paths.parent.size * dtype.itemsize].view(dtype).view(np.recarray)
     for name in ("parent", "depth", "tokens", "room_tokens", "unit_tokens", "path_tokens"):
-        nodes[name] = getattr(paths, name)
-    for name in ("readable_us", "held_tokens", "reused_tokens", "cut_tokens", "children", "fate"):
-        nodes[name] = 0
-    nodes["used_at"] = -1
+        if name in (dtype.names or ()):
+            nodes[name] = getattr(paths, name)
     nodes["pinned"] = NOBODY - 1
+    nodes["used_at"] = -1
+    return nodes
+
+
+def tier(paths: Paths) -> Tier:
+    """An empty tier over the nodes of a log."""
     longest = int(paths.depth.max()) + 1 if paths.depth.size else 1
-    return Tier(nodes, np.zeros(len(FIELDS), np.int64), np.zeros(1, np.int64), np.empty(longest, np.int32),
-                np.zeros(AGES, np.int64), np.zeros(11, np.int64))  # fmt: skip
+    return Tier(empty_nodes(NODE, paths), np.zeros(len(FIELDS), np.int64), np.zeros(1, np.int64),
+                np.empty(longest, np.int32), np.zeros(AGES, np.int64), np.zeros(11, np.int64))  # fmt: skip
 
 
-def requests(paths: Paths, lost: NDArray[np.bool_]) -> Any:
-    """The requests of a log as a recarray of REQUEST, with the provider's draw."""
-    rows = np.recarray(paths.requests, dtype=REQUEST)
-    for name in ("ts_us", "input_tokens", "leaf", "block", "rate", "hour", "warm"):
-        rows[name] = getattr(paths, name)
-    rows["lost"] = lost
-    return rows
+def requests(paths: Paths, lost: NDArray[np.bool_]) -> Week:
+    """The requests of a log, with the provider's draw."""
+    return Week(paths.ts_us, paths.input_tokens, paths.leaf, paths.block, paths.rate, paths.hour, paths.warm, lost)
 
 
 # A policy may bring its own version of these two (an engine that evicts in batches, or never serves the last token).
@@ -140,11 +148,11 @@ def trim(t: Any, node: int, tokens: int) -> None:
 def expire(week: Any, t: Any, pool: Any, own: Any, cursor: int, now: int, ttl_us: int, resident: Any) -> int:
     """Drop what was last used more than `ttl_us` before `now`. Recency is trace order, so a cursor over the trace
     finds it; comes back as the new cursor."""
-    while now - week[cursor].ts_us > ttl_us:
-        node = np.int64(week[cursor].leaf)
+    while now - week.ts_us[cursor] > ttl_us:
+        node = np.int64(week.leaf[cursor])
         while node >= 0 and t.nodes[node].used_at <= cursor:
             if t.nodes[node].used_at == cursor:
-                resident[0] -= t.nodes[node].held_tokens * ((now - week[cursor].ts_us - ttl_us) * 1e-6)
+                resident[0] -= t.nodes[node].held_tokens * ((now - week.ts_us[cursor] - ttl_us) * 1e-6)
                 remove(t, pool, own, node, np.int64(HAS_EXPIRED))
             node = t.nodes[node].parent
         cursor += 1
@@ -208,7 +216,7 @@ def count(t: Any, length: int, at: int, request: int, now: int, visible_us: int)
 
 def note_age(week: Any, t: Any, node: int, tokens: int, now: int) -> None:
     """Count evicted tokens under the time since their last use."""
-    seconds = (now - week[t.nodes[node].used_at].ts_us) // 1_000_000
+    seconds = (now - week.ts_us[t.nodes[node].used_at]) // 1_000_000
     at = 0
     while seconds > 0 and at < AGES - 1:
         seconds >>= 1
@@ -313,22 +321,21 @@ def serve(week: Any, t: Any, pool: Any, own: Any, request: int, capacity: int, v
           newcomer: bool) -> None:  # fmt: skip
     """One request against the tier; its figures go into the row."""
     row = t.row
-    ask = week[request]
-    end = np.int64(ask.leaf)
-    total = ask.input_tokens
+    end = np.int64(week.leaf[request])
+    total = week.input_tokens[request]
     row[REQUESTS] = 1
     row[INPUT] = total
     if end < 0 or t.nodes[end].path_tokens < minimum_tokens:
         row[UNCACHED] = total
         row[BELOW_MINIMUM] = total
         return
-    now = ask.ts_us
+    now = week.ts_us[request]
     whole = t.nodes[end].path_tokens
     length, at = match(t, end, now, visible_us)
     matched, need, held = count(t, length, at, request, now, visible_us)
     hit = matched
     again = 0
-    if matched > 0 and ask.lost:
+    if matched > 0 and week.lost[request]:
         row[LOST] = matched
         hit = 0
     elif matched < minimum_tokens:
@@ -363,17 +370,19 @@ def run(week: Any, t: Any, pool: Any, own: Any, capacity: int, ttl_us: int, visi
     cursor = np.int64(0)
     row = t.row
     before = np.int64(0)
-    for request in range(week.size):
-        ask = week[request]
+    for request in range(week.leaf.size):
+        now = week.ts_us[request]
         if request > 0:
-            resident[0] += t.used[0] * ((ask.ts_us - before) * 1e-6)
-        before = ask.ts_us
+            resident[0] += t.used[0] * ((now - before) * 1e-6)
+        before = now
         for field in range(N_FIELDS):
             row[field] = 0
         if ttl_us > 0:
-            cursor = expire(week, t, pool, own, cursor, ask.ts_us, ttl_us, resident)
+            cursor = expire(week, t, pool, own, cursor, now, ttl_us, resident)
         serve(week, t, pool, own, request, capacity, visible_us, minimum_tokens, newcomer)
-        window = 1 if ask.warm else 0
+        window = 1 if week.warm[request] else 0
+        rate = week.rate[request]
+        block, hour = week.block[request], week.hour[request]
         for field in range(N_FIELDS):
-            by_block[window, ask.rate, ask.block, field] += row[field]
-            by_hour[ask.hour, ask.rate, field] += row[field]
+            by_block[window, rate, block, field] += row[field]
+            by_hour[hour, rate, field] += row[field]
