@@ -36,20 +36,26 @@ from dataclasses import replace
 from kit.policies import REGISTRY
 from kit.prefix import make_paths
 from kit.replay import replay
-keys = np.array([0, 1, 2, 0, 3, 1])
-tags = {"priority": np.full(6, 35), "retention_seconds": np.full(6, -1.0)}
-paths = replace(make_paths(np.full(4, -1), np.ones(4, np.int64), keys, np.arange(6)), tags=tags)
-replay(paths, "fifo", capacity_tokens=3)
+def paths(parent, leaf):
+    tags = {"priority": np.full(len(leaf), 35), "retention_seconds": np.full(len(leaf), -1.0)}
+    return replace(make_paths(np.array(parent), np.ones(len(parent), np.int64), np.array(leaf), np.arange(len(leaf))),
+                   tags=tags)
+blocks, keys = paths([-1, 0, 1, 0], [2, 1, 2, 3, 2, 3]), paths([-1, -1, -1, -1], [0, 1, 2, 0, 3, 1])
+replay(blocks, "fifo", capacity_tokens=3)
 for name in sys.argv[1].split(","):
-    started = time.process_time()
-    replay(paths, name, capacity_tokens=3)
-    print(f"{name:<20}{time.process_time() - started:>8.1f}", flush=True)
+    seconds = []
+    for log in (blocks, keys):
+        started = time.process_time()
+        replay(log, name, capacity_tokens=3)
+        seconds.append(time.process_time() - started)
+    print(f"{name:<22}{seconds[0]:>8.1f}{seconds[1]:>8.1f}", flush=True)
 """
 
 
 def compile_times(policies: list[str]) -> None:
-    """CPU seconds of each policy's first use, in a fresh process with an empty cache (`fifo` runs before the clock)."""
-    print(f"\n{'first use of':<20}{'seconds':>8}", flush=True)
+    """CPU seconds of each policy's first use on blocks and on flat keys, in a fresh process with an empty cache (`fifo`
+    runs on blocks before the clock)."""
+    print(f"\n{'first use of':<22}{'blocks':>8}{'flat':>8}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "NUMBA_CACHE_DIR": folder}
         subprocess.run([sys.executable, "-c", COMPILE, ",".join(policies)], env=environment, check=True)

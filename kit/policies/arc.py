@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kit.policies import lists
-from kit.policies.lists import join, oldest, oldest_leaf, part, put, take
+from kit.policies.lists import join, oldest, oldest_leaf, part, put, soon, take
+
+__all__ = ["cover", "enter", "leave", "pool", "soon", "touch", "uncover", "victim"]
 
 TITLE = "ARC"
 PARAMETERS: dict[str, float] = {}

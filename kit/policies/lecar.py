@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kit.policies import lfu, lists
+from kit.policies.ahead import fetch
 from kit.policies.lfu import append, close, remove
 from kit.policies.lfu_halving import entries
 from kit.policies.lists import oldest, oldest_leaf, put, take
@@ -82,6 +83,16 @@ def look(p: Any, nodes: Any, request: int) -> None:
         if p.links[node].where == GHOST:
             learn(p, node, request)
         node = np.int64(nodes[node].parent)
+
+
+def soon(p: Any, own: Any, nodes: Any, node: int, close: int) -> None:
+    """`node` will be asked for soon, `close` sooner: have what both experts keep of them at hand."""
+    fetch(p.links, node)
+    fetch(p.frequency.links, node)
+    for place in (p.links[close].newer, p.links[close].older, p.frequency.links[close].newer,
+                  p.frequency.links[close].older):  # fmt: skip
+        fetch(p.links, np.int64(max(place, 0)))
+        fetch(p.frequency.links, np.int64(max(place, 0)))
 
 
 def enter(p: Any, own: Any, node: int, depth: int, is_leaf: bool, request: int, now_us: int) -> None:

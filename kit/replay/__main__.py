@@ -1,4 +1,4 @@
-"""`python -m kit.replay [policy ...]`: compile the loop once per policy into the disk cache, in two processes.
+"""`python -m kit.replay [policy ...]`: compile the loops once per policy into the disk cache, in two processes.
 
 A report compiles what it needs by itself; doing it at installation takes the wait out of the first report.
 """
@@ -18,13 +18,16 @@ EVERY_REPORT = ("lru", "lfu", "lfu_perfect", "lfu_decay", "length", "fifo", "fif
 
 
 def compile_one(name: str) -> tuple[str, float]:
-    """(policy, seconds): replay two requests, which compiles the loop or loads it from the cache."""
-    paths = make_paths(np.array([-1, 0]), np.array([4, 4]), np.array([1, 1]), np.array([0, 1]), block_tokens=2,
-                       unit_tokens=2)  # fmt: skip
+    """(policy, seconds): replay two requests for segments and two for flat keys, which compiles both loops or loads
+    them from the cache."""
+    segments = make_paths(np.array([-1, 0]), np.array([4, 4]), np.array([1, 1]), np.array([0, 1]), block_tokens=2,
+                          unit_tokens=2)  # fmt: skip
+    keys = make_paths(np.array([-1, -1]), np.array([4, 4]), np.array([0, 1]), np.array([0, 1]))
     start = time.perf_counter()
-    replay(paths, name, capacity_tokens=8)
-    optimal(paths, 8)
-    lru_curve(paths)
+    for paths in (segments, keys):
+        replay(paths, name, capacity_tokens=8)
+        optimal(paths, 8)
+        lru_curve(paths)
     return name, time.perf_counter() - start
 
 
