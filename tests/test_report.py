@@ -507,22 +507,55 @@ def test_index_is_sorted_by_money_and_failures_are_shown_with_their_reason():
     assert "$4,040 a month" in page.text and "€100 a month" in page.text  # 40 + 4000; euros are not added to dollars
 
 
+FACTS = {
+    "sha256": "a", "end": "2026-09-07T00:00:00Z", "requests": 100, "rule": 3, "policy": "lru", "currency": "USD",
+    "capacity_tokens": 120_000, "hit_token_ratio": 0.757, "cost_per_request": 0.016, "retention": "short",
+}  # fmt: skip
+
+
 def test_index_tells_retention_and_what_changed_since_the_last_run():
     retention = {"choice": "long", "saving": {"value": 18.35, "low": 0.57, "high": 35.75}, "currency": "USD"}
+    now = FACTS | {"rule": 9, "policy": "gdsf", "capacity_tokens": 100_000, "hit_token_ratio": 0.701,
+                   "cost_per_request": 0.0176, "retention": "long"}  # fmt: skip
+    last, week = {"name": "engine", "facts": FACTS}, {"name": "week_36", "facts": FACTS}
     entries = [
-        {**ENTRIES[2], "retention": retention, "before": {"rule": 3, "policy": "lru"}},
+        {**ENTRIES[2], "retention": retention, "facts": FACTS, "previous": last},
         {**ENTRIES[2], "name": "other", "retention": {**retention, "choice": "too close to call"}},
-        {**ENTRIES[2], "name": "a", "before": {"rule": 9, "policy": "gdsf"}},
+        {**ENTRIES[2], "name": "week_37", "facts": now, "previous": week},
     ]
     rows = {row[0]: row for row in Page(report.render_index(entries)).tables["None"][1:]}
-    assert list(rows) == ["engine", "a", "other"]  # 18.35 at stake, then by name
+    assert list(rows) == ["engine", "other", "week_37"]  # 18.35 at stake, then by name
     assert rows["engine"][2] == "long: $18.35 ($0.57 to $35.75)" and rows["other"][2] == "too close to call"
-    assert [rows[name][5] for name in rows] == ["as before", "changed: was rule 9, gdsf", "first run"]
+    assert rows["engine"][5] == "against its last report (until 2026-09-07): as before"
+    assert rows["other"][5] == "first run"
+    assert rows["week_37"][5] == (
+        "against week_36 (until 2026-09-07): verdict rule 3, lru to rule 9, gdsf; budget 120k to 100k tokens; "
+        "LRU finds 75.7% to 70.1% of tokens (−5.6 pt); cost per request $0.016 to $0.0176 (+10.0%); "
+        "retention short to long"
+    )
+
+
+def test_index_charges_back_over_all_logs():
+    """Each owner over both logs, twice the fixture's; a third log without owners is not in it."""
+    charged = report_fixture.chargeback()
+    entries = [{**ENTRIES[0], "chargeback": charged}, {**ENTRIES[2], "chargeback": charged}, ENTRIES[3]]
+    page = Page(report.render_index(entries))
+    rows = page.tables["table-owners_USD"]
+    assert [row[0] for row in rows[1:]] == ["team-a", "team-b", "not found", "total"]
+    assert [row[6] for row in rows[1:]] == ["$600.00", "$300.00", "$129.60", "$1,029.60"]
+    assert [row[8] for row in rows[1:]] == ["$40.00", "−$10.00", "−$6.00", "$24.00"]
+    assert "over 2 logs" in page.text
+    assert "Chargeback" not in report.render_index(ENTRIES)
 
 
 def test_index_of_hostile_names():
+    charged = report_fixture.chargeback()
+    charged["owners"][0]["owner"] = HOSTILE
     entry = {
         **ENTRIES[0],
+        "chargeback": charged,
+        "facts": FACTS,
+        "previous": {"name": HOSTILE, "facts": FACTS | {"policy": HOSTILE, "retention": HOSTILE}},
         "name": HOSTILE,
         "log": HOSTILE,
         "sentence": HOSTILE,
@@ -530,4 +563,5 @@ def test_index_of_hostile_names():
     }
     page = Page(report.render_index([entry]))
     assert [tag for tag, _ in page.tags if tag in ("script", "img")] == []
-    assert page.values("a", "href") == ["javascript%3Aalert%281%29/report.html"]
+    links = page.values("a", "href")
+    assert [link for link in links if not link.startswith("data:text/csv")] == ["javascript%3Aalert%281%29/report.html"]

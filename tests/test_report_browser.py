@@ -17,6 +17,7 @@ sync_api = pytest.importorskip(
 ENTRY = {"name": "week", "log": "week.csv", "status": "made", "report": "week/report.html", "rule": 3} | {
     "sentence": "Keep LRU. " * 20,
     "saving_per_month": None,
+    "chargeback": report_fixture.chargeback(),
 }
 PAGES = {
     "both": lambda: report.render(report_fixture.results()),

@@ -282,7 +282,7 @@ def _digest(text: str) -> str:
 def _code() -> str:
     """Digest of every source, rule and template file of the kit."""
     root = Path(kit.__file__).parent
-    files = [path for path in sorted(root.rglob("*")) if path.suffix in (".py", ".json", ".toml", ".j2", ".css")]
+    files = [path for path in sorted(root.rglob("*")) if path.suffix in (".py", ".json", ".toml", ".j2", ".css", ".js")]
     whole = hashlib.sha256(kit.__version__.encode())
     for path in files:
         whole.update(path.read_bytes())

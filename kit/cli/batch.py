@@ -19,9 +19,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from kit import numbers
 from kit.analysis.folders import ENDINGS, log_name
 from kit.analysis.parameters import Parameters, from_settings
 from kit.analysis.store import REPORT_HTML, RESULTS_JSON, analysis_key, stored
+from kit.cli import history
 from kit.cli.arguments import UsageError, chosen_settings, pairs
 
 GIB_PER_REPORT = 1.5
@@ -42,7 +44,8 @@ class Outcome:
     sentence: str | None = None
     saving_per_month: dict[str, Any] | None = None
     retention: dict[str, Any] | None = None
-    before: dict[str, Any] | None = None
+    facts: dict[str, Any] | None = None
+    chargeback: dict[str, Any] | None = None
 
 
 def command(chosen: argparse.Namespace) -> int:
@@ -112,6 +115,7 @@ def _all(
 ) -> list[Outcome]:
     from tqdm import tqdm
 
+    began = time.perf_counter()
     outcomes: dict[str, Outcome] = {}
     running: list[subprocess.Popen[str]] = []
     bar = tqdm(total=len(logs), unit="log", file=sys.stderr, disable=chosen.json or not sys.stderr.isatty())
@@ -123,7 +127,8 @@ def _all(
             outcomes[outcome.name] = outcome
             bar.update(1)
             if bar.disable and not chosen.json:
-                print(f"{outcome.status:7} {outcome.name}", file=sys.stderr, flush=True)
+                left = _time_left(time.perf_counter() - began, len(outcomes), len(logs))
+                print(f"{outcome.status:7} {outcome.name} ({left})", file=sys.stderr, flush=True)
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
         for process in running:
@@ -132,6 +137,12 @@ def _all(
         pool.shutdown(wait=True)
         bar.close()
     return [outcomes[name] for name in logs]
+
+
+def _time_left(seconds: float, done: int, total: int) -> str:
+    """How many logs are done, and the time the others take at this pace."""
+    text = f"{done} of {total}"
+    return text if done == total else f"{text}, about {numbers.seconds(seconds / done * (total - done))} left"
 
 
 def _one(
@@ -192,31 +203,20 @@ def _finished(name: str, log: str, out: Path, status: str, seconds: float | None
         sentence=decision["sentence"],
         saving_per_month=decision["saving_per_month"],
         retention={key: (results.get("ttl_verdict") or {}).get(key) for key in ("choice", "saving", "currency")},
+        facts=history.facts(results),
+        chargeback=results["chargeback"],
     )
 
 
-def _earlier(out: Path) -> dict[str, dict[str, Any]]:
-    """Rule and policy of every log in the folder's last batch, by name; empty at the first one."""
-    try:
-        rows = json.loads((out / "batch.json").read_text())
-        return {row["name"]: {key: row[key] for key in ("rule", "policy")} for row in rows if row["rule"] is not None}
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
-
-
 def _write(out: Path, outcomes: list[Outcome]) -> None:
-    """index.html and batch.json, each replaced whole."""
+    """index.html and batch.json, each replaced whole; reports of earlier and of other runs stay in them."""
     from kit import report
 
-    earlier = _earlier(out)
-    rows = [asdict(one) | {"log": Path(one.log).name, "before": earlier.get(one.name)} for one in outcomes]
-    for name, text in (
-        ("batch.json", json.dumps(rows, indent=2, ensure_ascii=False) + "\n"),
-        ("index.html", report.render_index(rows)),
-    ):
-        partial = out / f".{name}.{os.getpid()}.partial"
-        partial.write_text(text)
-        os.replace(partial, out / name)
+    with history.alone(out):
+        mine = [asdict(one) | {"log": Path(one.log).name} for one in outcomes]
+        rows = history.joined(out, mine, history.earlier_rows(out))
+        report.replace_file(out / history.BATCH_JSON, json.dumps(rows, indent=2, ensure_ascii=False) + "\n")
+        report.replace_file(out / "index.html", report.render_index(rows))
 
 
 def _lines(outcomes: list[Outcome]) -> list[str]:

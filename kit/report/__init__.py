@@ -28,9 +28,9 @@ def write(results: dict[str, Any], path: str | Path, reading: str = "both") -> P
 def render_index(entries: Sequence[dict[str, Any]]) -> str:
     """One HTML document over the reports of a batch.
 
-    An entry has `name`, `log`, `status` (made, kept or failed), `report` (a path relative to the index) or `reason`,
-    of its decision `rule`, `policy`, `sentence` and `saving_per_month`, and where known `retention` (choice, saving and
-    currency) and `before` (rule and policy at the last run).
+    An entry has `name`, `log`, `status` (made, kept, earlier or failed), `report` (a path relative to the index) or
+    `reason`, of its decision `rule`, `policy`, `sentence` and `saving_per_month`, and where known `retention` (choice,
+    saving and currency), `facts` and `previous` (what it is compared with: name and facts) and `chargeback`.
     """
     return index_page(entries)
 

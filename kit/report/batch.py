@@ -7,7 +7,8 @@ from typing import Any
 from urllib.parse import quote
 
 from kit import numbers
-from kit.report.table import plain
+from kit.report.owners import head, line
+from kit.report.table import Table, plain
 
 Row = dict[str, Any]
 
@@ -44,7 +45,12 @@ def view(entries: Sequence[Row]) -> Row:
     logs = f"{numbers.count(len(entries))} {'log' if len(entries) == 1 else 'logs'}"
     done = numbers.count(len(entries) - len(failed))
     summary = f"{logs}: {done} with a report" + (f", {numbers.count(len(failed))} failed." if failed else ".")
-    return {"summary": summary, "totals": _totals(entries), "rows": [_row(entry) for entry in ordered(entries)]}
+    return {
+        "summary": summary,
+        "totals": _totals(entries),
+        "rows": [_row(entry) for entry in ordered(entries)],
+        "owners": chargeback(entries),
+    }
 
 
 def _totals(entries: Sequence[Row]) -> list[str]:
@@ -74,7 +80,9 @@ def _row(entry: Row) -> Row:
         "since": numbers.ABSENT if failed else _since(entry),
         "rule": numbers.ABSENT if entry.get("rule") is None else str(entry["rule"]),
         "verdict": plain(entry.get("reason") if failed else entry.get("sentence") or numbers.NOT_FOUND),
-        "status": {"made": "made", "kept": "unchanged, kept", "failed": "failed"}.get(str(entry.get("status")), "made"),
+        "status": {"made": "made", "kept": "unchanged, kept", "failed": "failed", "earlier": "from an earlier run"}.get(
+            str(entry.get("status")), "made"
+        ),
     }
 
 
@@ -89,13 +97,112 @@ def _retention(entry: Row) -> str:
 
 
 def _since(entry: Row) -> str:
-    """What changed since the last batch in this folder."""
-    before = entry.get("before")
-    if not before:
+    """What changed since the run the log is compared with: verdict, budget, what LRU finds, cost, retention."""
+    previous = entry.get("previous")
+    if not previous:
         return "first run"
-    if (before.get("rule"), before.get("policy")) == (entry.get("rule"), entry.get("policy")):
-        return "as before"
-    return f"changed: was rule {plain(before.get('rule'))}, {plain(before.get('policy'))}"
+    then, now = previous["facts"], entry.get("facts") or {}
+    again = previous["name"] == entry.get("name")
+    against = f"against {'its last report' if again else plain(previous['name'])}"
+    until = f" (until {plain(then['end'])[:10]})" if then.get("end") else ""
+    changes = [change for change in (tell(then, now) for tell in CHANGES) if change]
+    return f"{against}{until}: {'; '.join(changes) or 'as before'}"
+
+
+def _verdict_change(then: Row, now: Row) -> str:
+    before, after = ((facts.get("rule"), facts.get("policy")) for facts in (then, now))
+    if before == after:
+        return ""
+    return f"verdict rule {before[0]}, {plain(before[1])} to rule {after[0]}, {plain(after[1])}"
+
+
+def _budget_change(then: Row, now: Row) -> str:
+    before, after = then.get("capacity_tokens"), now.get("capacity_tokens")
+    return "" if before == after else f"budget {numbers.short(before)} to {numbers.short(after)} tokens"
+
+
+def _hit_change(then: Row, now: Row) -> str:
+    before, after = then.get("hit_token_ratio"), now.get("hit_token_ratio")
+    if before is None or after is None:
+        return "" if before == after else f"LRU finds {numbers.percent(before)} to {numbers.percent(after)}"
+    if abs(after - before) < LEAST_CHANGE:
+        return ""
+    return (
+        f"LRU finds {numbers.percent(before)} to {numbers.percent(after)} of tokens ({numbers.points(after - before)})"
+    )
+
+
+def _cost_change(then: Row, now: Row) -> str:
+    before, after = then.get("cost_per_request"), now.get("cost_per_request")
+    if before is None or after is None or then.get("currency") != now.get("currency"):
+        return ""
+    if not before or abs(after / before - 1) < LEAST_CHANGE:
+        return ""
+    ends = (numbers.unit_price(amount, str(now["currency"])) for amount in (before, after))
+    return f"cost per request {' to '.join(ends)} ({numbers.signed((after / before - 1) * 100, 1)}%)"
+
+
+def _retention_change(then: Row, now: Row) -> str:
+    before, after = (plain(facts.get("retention") or "none told") for facts in (then, now))
+    return "" if before == after else f"retention {before} to {after}".replace("_", "-")
+
+
+LEAST_CHANGE = 0.0005
+CHANGES = (_verdict_change, _budget_change, _hit_change, _cost_change, _retention_change)
+
+
+def chargeback(entries: Sequence[Row]) -> list[Table]:
+    """One table per currency: every owner over all logs that name owners, most costly first, and the total."""
+    found = [entry["chargeback"] for entry in entries if entry.get("chargeback")]
+    tables = []
+    for currency in sorted({one["currency"] or "" for one in found}):
+        mine = [one for one in found if (one["currency"] or "") == currency]
+        rows = _owners([row for one in mine for row in one["owners"]])
+        total = {"owner": "total", **_added([one["total"] for one in mine])}
+        rows = [{**row, **_shares(row, total)} for row in rows]
+        lines = [line(row, currency or None) for row in rows] + [line(total, currency or None, whole=True)]
+        logs = f"{numbers.count(len(mine))} {'log' if len(mine) == 1 else 'logs'}"
+        note = "A saving of each log's own verdict (policy, else retention) over that log; below zero: pays more."
+        tables.append(
+            Table(
+                f"owners_{currency or 'tokens'}",
+                f"Chargeback by owner, over {logs}",
+                head(currency or None),
+                tuple(lines),
+                note,
+                marked=frozenset({len(lines) - 1}),
+                narrow="scroll",
+            )
+        )
+    return tables
+
+
+def _owners(rows: Sequence[Row]) -> list[Row]:
+    names = dict.fromkeys(str(row["owner"]) for row in rows)
+    added = [{"owner": name, **_added([row for row in rows if str(row["owner"]) == name])} for name in names]
+    return sorted(added, key=lambda row: (-(row["cost"] or 0.0), -(row["input_tokens"] or 0), row["owner"]))
+
+
+def _added(rows: Sequence[Row]) -> Row:
+    """Sums; money of which any part is not found is not found, except a saving, which is that of the logs that save."""
+    found: Row = {}
+    for name in ADDED:
+        parts = [row.get(name) for row in rows]
+        known = [part for part in parts if part is not None]
+        found[name] = sum(known) if len(known) == len(parts) or (name == "saving" and known) else None
+    return found
+
+
+def _shares(row: Row, total: Row) -> Row:
+    return {
+        f"{name}_share": row[name] / total[name] if row[name] is not None and total[name] else None
+        for name in ("cost", "saving")
+    }
+
+
+ADDED = (
+    "requests", "input_tokens", "read_tokens", "write_tokens", "write_long_tokens", "uncached_tokens", "cost", "saving",
+)  # fmt: skip
 
 
 def _money(saving: Row | None) -> str:

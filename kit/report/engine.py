@@ -51,9 +51,9 @@ def sample_sentence(results: Row) -> str:
         return ""
     kept, whole = numbers.count(sample.get("requests")), numbers.count(sample.get("requests_of_log"))
     return (
-        f"Replayed figures are estimates: {kept} of {whole} requests, {numbers.percent(sample.get('rate'), 0)} of "
-        f"{plain(sample.get('what'))} ({plain(sample.get('reason'))}), at the same share of the budget, scaled up by "
-        "input tokens. The curve of LRU over all budgets is of the whole log."
+        "Figures of other policies than LRU are estimates: LRU on the whole log, and the difference to it on "
+        f"{kept} of {whole} requests, {numbers.percent(sample.get('rate'), 0)} of {plain(sample.get('what'))} "
+        f"({plain(sample.get('reason'))}), at the same share of the budget."
     )
 
 
@@ -66,7 +66,8 @@ def sample_errors(results: Row) -> Table | None:
         (f"{numbers.short(row.get('capacity_tokens'))} tokens", numbers.points(row.get("hit_token_ratio"), 2))
         for row in rows
     )
-    note = "Tokens found cached with LRU: the sample less the whole log. Other policies err alike, not equally."
+    note = "Tokens found cached with LRU: the sample less the whole log. This is taken off every estimate; others err "
+    note += "alike, not equally."
     return Table("sample_errors", "What the sample gets wrong", ("Budget", "Error on LRU"), lines, note)
 
 
@@ -100,7 +101,7 @@ def fleet(results: Row) -> Table | None:
     size, total = (numbers.count(found.get(name)) for name in ("capacity_tokens", "total_capacity_tokens"))
     left = "".join(f" {plain(row.get('routing'))}: {plain(row.get('reason'))}." for row in found.get("left_out", []))
     note = f"Change against: {plain(base).lower()}. LRU, all requests, {size} tokens each, {total} together.{left}"
-    caption = f"{numbers.count(found.get('replicas'))} replicas, by how requests are routed{sample_label(results)}"
+    caption = f"{numbers.count(found.get('replicas'))} replicas, by how requests are routed"
     return Table("fleet", caption, head, lines, note, narrow="scroll")
 
 

@@ -12,7 +12,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 import kit
 from kit import numbers
-from kit.report import engine, evidence, interactive, money, quality, settings
+from kit.report import breaks, engine, evidence, interactive, money, quality, settings
 from kit.report.batch import view
 from kit.report.before_after import before_after
 from kit.report.table import Section, plain
@@ -59,6 +59,7 @@ def sections(results: Row, reading: str) -> list[Section]:
         evidence.evidence(results) if reading != "finance" else None,
         settings.settings(results, reading == "infra") if reading != "finance" else None,
         engine.engine(results) if reading != "finance" else None,
+        breaks.breaks(results) if reading != "finance" else None,
         money.money(results, with_figure=reading == "finance") if reading != "infra" else None,
         quality.what_would_change(results),
         quality.quality(results),
