@@ -11,7 +11,7 @@ from kit.replay import optimal
 
 @pytest.fixture(scope="module")
 def rows() -> list[dict]:
-    return mismatch.in_notebook(requests=2_500)
+    return mismatch.workload_mismatch(mismatch.made_up_weeks(1, 2_500), mismatch.made_up_weeks(2, 2_500))
 
 
 def test_every_week_runs_every_fit(rows: list[dict]) -> None:

@@ -70,7 +70,9 @@ def workload_mismatch(
     rows = []
     for name, paths in weeks.items():
         online = _tally(paths, rules, {"update_evictions": UPDATE_EVICTIONS})
-        ways = {LRU: (_lru(paths, rules), None, {}), ONLINE: (online, None, dict(online.learned))}
+        ways: dict[str, tuple[Tally, bool | None, dict[str, float]]] = {
+            LRU: (_lru(paths, rules), None, {}), ONLINE: (online, None, dict(online.learned))
+        }  # fmt: skip
         for other, found in learned.items():
             ways[f"frozen, fitted on {other}"] = (_tally(paths, rules, frozen(found)), other == name, dict(found))
         for way, (tally, own, parameters) in ways.items():
@@ -93,14 +95,17 @@ def _tally(paths: Paths, setting: Setting, parameters: dict[str, float]) -> Tall
     return replay(paths, "saecache", capacity_tokens=_knee(paths, setting), setting=setting, parameters=parameters)
 
 
-def _against(tally: Tally, online: Tally, replicates: int, seed: int) -> dict[str, Any]:
-    parts = (one.blocks(field).sum(axis=0) for one in (tally, online) for field in ("hit_tokens", "input_tokens"))
-    return paired_ratio(*parts, replicates, seed).as_dict()
+def _against(tally: Tally, online: Tally, replicates: int, seed: int) -> dict[str, Any] | None:
+    hits, asked, online_hits, online_asked = (
+        one.blocks(field).sum(axis=0) for one in (tally, online) for field in ("hit_tokens", "input_tokens")
+    )
+    found = paired_ratio(hits, asked, online_hits, online_asked, replicates, seed)
+    return found.as_dict() if found else None
 
 
-def in_notebook(seed: int = 1, requests: int = REQUESTS) -> list[dict[str, Any]]:
-    """The experiment on made-up weeks of one seed, fitted on weeks of the next."""
-    return workload_mismatch(made_up_weeks(seed, requests), made_up_weeks(seed + 1, requests), seed=seed)
+def compared(weeks: Mapping[str, Paths], seed: int = 1) -> dict[str, list[dict[str, Any]]]:
+    """The published systems on every week at five budgets around its knee (`published.compare_published`)."""
+    return {name: published.compare_published(paths, variants=False, seed=seed) for name, paths in weeks.items()}
 
 
 def as_table(rows: Sequence[Mapping[str, Any]]) -> Table:

@@ -320,6 +320,8 @@ def cannot_be_replayed() -> Sentence:
     note = h2o_note()
     return Sentence(
         f"H2O keeps {numbers.percent(note['resident_memory_fraction'])} of a sequence in memory at its published "
-        f"settings and has no hit ratio: {note['why']}. LPC's own predictor reads the text of the last prompts, which "
+        f"settings and has no hit ratio: {note['why']}. A log that does hold it, one number per block in a column "
+        "`path_attention`, can run the same rule on whole blocks (`kit.analysis.own_columns.with_attention`), which is "
+        "another policy: H2O-style. LPC's own predictor reads the text of the last prompts, which "
         "the log does not hold; counting turns stands in for it."
     )
