@@ -57,8 +57,8 @@ class Interval:
 
     def scaled(self, factor: float) -> Interval:
         """The interval of `factor` times the quantity; a negative factor swaps the ends."""
-        ends = sorted((self.low * factor, self.high * factor))
-        return Interval(self.value * factor, ends[0], ends[1], self.level, self.basis, self.units)
+        ends = sorted((self.low * factor + 0.0, self.high * factor + 0.0))  # + 0.0: never a minus zero
+        return Interval(self.value * factor + 0.0, ends[0], ends[1], self.level, self.basis, self.units)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers for results.json: value, low, high, level, basis, units; twelve significant digits."""

@@ -461,6 +461,7 @@ def results(priced: bool = True) -> dict[str, Any]:
                 "saving_per_month": {"value": 300.0, "low": 250.0, "high": 350.0, "currency": "USD"}
                 if priced
                 else None,
+                "sentence": "Doubling the budget under LRU (1M tokens more) saves $300 a month." if priced else None,
             },
             "standings": [{"policy": name, "probability_best": 1.0 if name == "lfu_decay" else 0.0} for name in TITLES],
             "what_to_set": [
@@ -483,7 +484,9 @@ def results(priced: bool = True) -> dict[str, Any]:
                         "flips": False,
                     },
                     {"dimension": "TTL", "words": "with a TTL of 2.5 min", "rule": 3, "policy": "lru", "flips": True},
-                ]
+                ],
+                "nearest": "With a TTL of 2.5 min, rule 3 fires instead of rule 6: keep LRU.",
+                "note": "the log has 9 block touches, so what is replayed is a sample",
             },
             "too_close_to_call": None,
             "near_misses": [

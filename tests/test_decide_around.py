@@ -42,6 +42,52 @@ def test_room_is_worth_what_doubling_saves() -> None:
     assert decide.decide(replace(short, observed_seconds=3_600.0)).room is None
 
 
+def test_room_says_its_price_per_million_tokens_and_gib() -> None:
+    double = contrast("lru", capacity_tokens=880_000)
+    short = replace(QUIET, lru_double_hit_tokens=320_000, doubling=double, kv_bytes_per_token=131_072.0)
+    bought = decide.decide(short).room
+    assert bought is not None and bought.text() == (
+        "Doubling the budget under LRU (440k tokens more) saves $608 a month (95% interval $304 to $913), which is "
+        "$1,383 a month per million tokens of budget, $11 per GiB, before what the room costs."
+    )
+
+
+def test_what_to_watch_after_a_switch_by_hand() -> None:
+    """LRU costs 0.0123 a request and finds 24 %; LFU costs 0.002 less (0.001 to 0.003) and finds 5 points more."""
+    better = contrast("lfu_decay", base_value=0.0123, base_hit_ratio=0.24)
+    found = decide.decide(replace(QUIET, online=(better,))).watch
+    assert found is not None and found.text() == (
+        "Watch cost per request: $0.0123 with LRU, $0.0103 expected (95% interval $0.0093 to $0.0113). Turn back if it "
+        "is above $0.0123, or under 24.0% of input tokens are found cached, in the 2 weeks after the change, at the "
+        "same mix of session types (python -m kit compare BEFORE AFTER says so)."
+    )
+    assert found.as_dict()["hit_token_ratio_expected"] == pytest.approx(0.29)
+    engine = contrast(
+        "lfu_decay", measure="hit_token_ratio", low=0.03, high=0.07, currency=None, base_value=0.24, base_hit_ratio=0.24
+    )
+    told = decide.decide(replace(QUIET, tier_mode="engine", online=(engine,))).watch
+    assert told is not None and told.text().startswith(
+        "Watch the share of input tokens found cached: 24.0% with LRU, 29.0% expected (95% interval 27.0% to 31.0%). "
+        "Turn back if under 24.0% of input tokens are found cached, in the 2 weeks"
+    )
+    assert decide.decide(QUIET).watch is None
+
+
+def test_after_buying_room_the_doubled_budget_is_watched() -> None:
+    double = contrast("lru", capacity_tokens=880_000, base_value=0.0123, base_hit_ratio=0.24)
+    found = decide.decide(replace(QUIET, lru_double_hit_tokens=320_000, doubling=double))
+    assert found.rule == 4 and found.watch is not None and found.watch.change.capacity_tokens == 880_000
+
+
+def test_the_challenger_is_chosen_on_the_first_five_days() -> None:
+    """GDSF gains more over all days, but LFU led on those a choice may be made from; both win on the last two."""
+    gdsf = contrast("gdsf", low=-0.004, high=-0.002, chosen_on=-0.001, checked_on=-0.009)
+    lfu = contrast("lfu", chosen_on=-0.002, checked_on=-0.002)
+    assert decide.decide(replace(QUIET, online=(gdsf, lfu))).policy == "lfu"
+    plain = [replace(one, chosen_on=None, checked_on=None) for one in (gdsf, lfu)]
+    assert decide.decide(replace(QUIET, online=tuple(plain))).policy == "gdsf"
+
+
 def test_a_policy_that_wins_on_some_days_only_is_refused() -> None:
     lost_late = contrast("lfu_decay", chosen_on=-0.004, checked_on=0.001)
     found = decide.decide(replace(QUIET, online=(lost_late,)))

@@ -250,9 +250,28 @@ def test_owners_pay_only_when_asked_and_add_up(results):
 def test_infra_is_told_what_to_set_and_how_firm_the_verdict_is(page):
     assert page.tables["table-what_to_set"][1] == ["engine A", "1.0", "blocks", "policy: decay"]
     assert page.tables["table-sensitivity"][2] == ["with a TTL of 2.5 min", "3", "LRU", "yes"]
-    assert "1 of 2 single changes tried change the policy: with a TTL of 2.5 min." in page.text
-    assert "1M tokens more room under LRU are worth $300 a month (95% interval $250 to $350)" in page.text
+    assert "1 of 2 single changes tried changes the answer. With a TTL of 2.5 min, rule 3 fires instead" in page.text
+    assert "The log has 9 block touches, so what is replayed is a sample." in page.text
+    assert "Doubling the budget under LRU (1M tokens more) saves $300 a month." in page.text
     assert page.tables["table-observed_retention"][1][1:4] == ["not found", "5 min", "4.8 min to 5.3 min"]
+
+
+def test_page_one_warns_and_says_what_to_watch(results):
+    told = copy.deepcopy(results)
+    told["warnings"] = ["No cost can be given: no price is known for here / model."]
+    told["decision"]["watch"] = {"sentence": "Watch cost per request: $0.02 with LRU, $0.01 expected."}
+    for reading in ("finance", "infra"):
+        text = Page(report.render(told, reading)).text
+        assert "No cost can be given: no price is known" in text and "Watch cost per request: $0.02 with LRU" in text
+
+
+def test_a_lead_of_nothing_is_no_lead(results):
+    """At half the budget another policy is ahead of LRU by less than 0.1 points of input tokens."""
+    near = copy.deepcopy(results)
+    for row in near["replay"]:
+        if row["capacity_label"] == "half":
+            row["hit_token_ratio"] = 0.25 if row["policy"] == "lru" else 0.2504
+    assert "no policy finds 0.1 pt more than LRU, 25.0%." in Page(report.render(near)).text
 
 
 def test_no_single_change_matters_is_said(results):

@@ -161,6 +161,8 @@ def _contrast(
         title=REGISTRY[row["policy"]].title,
         chosen_on=(told or {}).get("chosen_on"),
         checked_on=(told or {}).get("checked_on"),
+        base_value=base["hit_token_ratio"] if measure == HITS else base["cost_per_request"] if priced else None,
+        base_hit_ratio=base["hit_token_ratio"],
     )
 
 

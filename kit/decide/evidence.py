@@ -21,6 +21,7 @@ class Contrast:
 
     `interval` is the policy minus the baseline: of cost per request (money, or input-token equivalents where `currency`
     is None) when `measure` is "cost_per_request", of the hit-token ratio when it is "hit_token_ratio" (engine mode).
+    `base_value` and `base_hit_ratio` are the baseline's own measure and hit-token ratio.
     `chosen_on` and `checked_on` are the same difference on the first five and the last two days of a week, None where
     the log is shorter: a policy that does not win on both is refused.
     """
@@ -39,6 +40,8 @@ class Contrast:
     title: str | None = None
     chosen_on: float | None = None
     checked_on: float | None = None
+    base_value: float | None = None
+    base_hit_ratio: float | None = None
 
     @property
     def m_eq_falls(self) -> bool | None:
@@ -66,6 +69,11 @@ class Contrast:
         if self.interval is None:
             return None
         return self.interval.value if self.measure == HITS else -self.interval.value
+
+    @property
+    def gain_chosen_on(self) -> float | None:
+        """The advantage on the first five days alone, positive is good; on all days where there are too few."""
+        return self.gain if self.chosen_on is None else self.chosen_on * (1 if self.measure == HITS else -1)
 
     @property
     def wins_on(self) -> tuple[bool, bool]:
@@ -243,7 +251,10 @@ class Evidence:
         return min(worst, key=lambda contrast: -math.inf if contrast.lead is None else contrast.lead, default=None)
 
     def challenger(self, gain_points: float) -> Contrast | None:
-        """The candidate row 9 speaks of: among those better by enough the one that gains most, else the nearest."""
+        """The candidate row 9 speaks of: among those better by enough the one that gains most, else the nearest.
+
+        Most on the first five days of a week: the last two are there to check the choice, not to make it.
+        """
         rivals = [contrast for contrast in self.online if contrast.policy != "lru"]
         better = [contrast for contrast in rivals if contrast.better]
         enough = [contrast for contrast in better if (contrast.hit_ratio_change or 0.0) >= gain_points]
@@ -252,8 +263,8 @@ class Evidence:
 
 
 def _promise(contrast: Contrast) -> tuple[float, float, str]:
-    """Order of candidates: gain on the measure, then on hit tokens, then a fixed order by name."""
-    gain = -math.inf if contrast.gain is None else contrast.gain
+    """Order of candidates: gain where they are chosen, then on hit tokens, then a fixed order by name."""
+    gain = -math.inf if contrast.gain_chosen_on is None else contrast.gain_chosen_on
     return gain, contrast.hit_ratio_change or 0.0, contrast.policy
 
 

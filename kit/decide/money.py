@@ -41,11 +41,12 @@ class Saving:
 
     def text(self) -> str:
         """The saving as a clause: ``$4,300 a month (95% interval $3,700 to $4,900)``."""
-        ends = numbers.span(self._written(self.low), self._written(self.high))
+        ends = numbers.span(self.written(self.low), self.written(self.high))
         unit = "" if self.currency else f" {self.unit}"
-        return f"{self._written(self.value)}{unit} a month ({self.level:.0%} interval {ends})"
+        return f"{self.written(self.value)}{unit} a month ({self.level:.0%} interval {ends})"
 
-    def _written(self, amount: float) -> str:
+    def written(self, amount: float) -> str:
+        """An amount in the unit of the saving, as money or as a short count of tokens."""
         return numbers.money(amount, self.currency) if self.currency else numbers.short(amount)
 
 
@@ -98,7 +99,18 @@ class Room:
             "added_tokens": self.added_tokens,
             "per_million_tokens": self.per_million_tokens,
             "per_gib": self.per_gib,
+            "sentence": self.text(),
         }
+
+    def text(self) -> str:
+        """What more room under LRU is worth, with its price per million tokens and per GiB, as a sentence."""
+        each = f"{self.saving.written(self.per_million_tokens)} a month per million tokens of budget"
+        if self.per_gib is not None:
+            each += f", {self.saving.written(self.per_gib)} per GiB"
+        return (
+            f"Doubling the budget under LRU ({numbers.short(self.added_tokens)} tokens more) saves "
+            f"{self.saving.text()}, which is {each}, before what the room costs."
+        )
 
 
 def room(evidence: Evidence) -> Room | None:

@@ -13,6 +13,7 @@ from kit.decide.read import Reading, RuleReading, policy_title, read_rule
 from kit.decide.rule import BEST_ONLINE, RANGES, THRESHOLDS
 from kit.decide.systems import settings_for
 from kit.decide.table import RULES
+from kit.decide.watch import Watch, watch
 from kit.intervals import Standing
 
 FIRES = "fires"
@@ -49,6 +50,7 @@ class Decision:
     too_close_to_call: Mapping[str, Any] | None
     room: Room | None = None
     standings: tuple[Standing, ...] = ()
+    watch: Watch | None = None
 
     @property
     def regret(self) -> float | None:
@@ -68,6 +70,7 @@ class Decision:
             "saving_per_month": None if self.saving_per_month is None else self.saving_per_month.as_dict(),
             "too_close_to_call": None if self.too_close_to_call is None else dict(self.too_close_to_call),
             "room": None if self.room is None else self.room.as_dict(),
+            "watch": None if self.watch is None else self.watch.as_dict(),
             "standings": [asdict(row) for row in self.standings],
             "regret": self.regret,
             "what_to_set": settings_for(self.policy),
@@ -178,6 +181,7 @@ def _decision(
         too_close_to_call=conflict,
         room=bought,
         standings=evidence.standings,
+        watch=watch(evidence, final.verdict.policy, final.fired == SHORT_OF_ROOM),
     )
 
 
@@ -245,7 +249,7 @@ def _row(
 
 
 def _condition(reading: Reading) -> dict[str, Any]:
-    """One condition in words: what was measured, what is asked, whether it holds, its margin (see `kit.decide.read`)."""
+    """One condition in words: what was measured, what is asked, whether it holds, and its margin."""
     margin = None if reading.margin is None else round(reading.margin, 6)
     asked = {"words": reading.text, "asked": reading.threshold_text, "holds": reading.holds, "margin": margin}
     return {"measure": reading.measure, **asked}

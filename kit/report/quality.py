@@ -10,6 +10,7 @@ from kit.report.settings import flips_sentence
 from kit.report.table import Items, Part, Section, Table, Words, plain, written
 
 Row = dict[str, Any]
+MENTIONED = 0.001  # a lead under 0.1 points is no lead
 WORDS = (
     "tier",
     "prefix key",
@@ -56,15 +57,7 @@ def _near_misses(results: Row) -> list[str]:
 
 def _room(results: Row) -> str:
     """What doubling the budget under LRU would save a month."""
-    saving = pick.get(results, "decision.room.saving_per_month", {})
-    currency, added = saving.get("currency"), pick.get(results, "decision.room.added_tokens")
-    if not currency or not numbers.is_known(saving.get("value")):
-        return ""
-    value, low, high = (numbers.money(saving.get(end), currency) for end in ("value", "low", "high"))
-    return (
-        f"{numbers.short(added)} tokens more room under LRU are worth {value} a month "
-        f"(95% interval {numbers.span(low, high)}), before what the room costs."
-    )
+    return plain(pick.get(results, "decision.room.sentence", ""), longest=400)
 
 
 def _other_budgets(results: Row) -> list[str]:
@@ -80,10 +73,12 @@ def _other_budgets(results: Row) -> list[str]:
             continue
         best = max(rows, key=lambda row: (row["hit_token_ratio"], row["policy"] == "lru", row["policy"]))
         lead = f"At {label} the budget ({numbers.short(lru['capacity_tokens'])} tokens)"
-        if best["policy"] == "lru":
-            lines.append(f"{lead} no policy finds more than LRU, {numbers.percent(lru['hit_token_ratio'])}.")
+        ahead = best["hit_token_ratio"] - lru["hit_token_ratio"]
+        if ahead < MENTIONED:
+            more = "more than LRU" if best["policy"] == "lru" else "0.1 pt more than LRU"
+            lines.append(f"{lead} no policy finds {more}, {numbers.percent(lru['hit_token_ratio'])}.")
         else:
-            gain = numbers.points(best["hit_token_ratio"] - lru["hit_token_ratio"]).lstrip("+")
+            gain = numbers.points(ahead).lstrip("+")
             lines.append(
                 f"{lead} {pick.title_of(results, best['policy'])} finds most, "
                 f"{numbers.percent(best['hit_token_ratio'])}, {gain} above LRU."

@@ -72,15 +72,20 @@ def sensitivity(results: Row) -> Table | None:
 
 
 def flips_sentence(results: Row) -> str:
-    """How many single changes would change the policy, and which; empty where none were tried."""
+    """How many single changes would change the answer, the nearest of them, and what could not be tried."""
     rows = pick.get(results, "decision.sensitivity.map", [])
-    flips = [plain(row.get("words") or row.get("dimension")) for row in rows if row.get("flips")]
     if not rows:
         return ""
+    flips = sum(bool(row.get("flips")) for row in rows)
     tried = numbers.count(len(rows))
+    note = pick.get(results, "decision.sensitivity.note")
+    told = [f"{note[0].upper()}{note[1:]}."] if note else []
     if not flips:
-        return f"None of {tried} single changes tried (budget, prices, retention and others) changes the policy."
-    return f"{numbers.count(len(flips))} of {tried} single changes tried change the policy: {'; '.join(flips)}."
+        said = f"None of {tried} single changes tried (budget, prices, retention and others) changes the answer."
+        return " ".join(map(plain, [said, *told]))
+    nearest = pick.get(results, "decision.sensitivity.nearest", "")
+    said = f"{numbers.count(flips)} of {tried} single changes tried {'changes' if flips == 1 else 'change'} the answer."
+    return " ".join(plain(line, longest=400) for line in [said, nearest, *told])
 
 
 def observed_retention(results: Row) -> Table | None:

@@ -38,7 +38,8 @@ class Verdict:
 def verdict(results: Row) -> Verdict:
     """Page one of these results; what is unknown is said, never left out."""
     keys = [key for key in (_change(results), _saving(results), _retention(results)) if key]
-    lines = [_rule(results), _provisional(results), _assumed_budget(results), _ttl(results), _revert(results)]
+    lines = [*(plain(line, longest=400) for line in pick.get(results, "warnings", []))]
+    lines += [_rule(results), _provisional(results), _assumed_budget(results), _ttl(results), _revert(results)]
     sentence = pick.get(results, "decision.sentence", "No decision was reached.")
     return Verdict(scope(results), str(sentence), meaning(results), tuple(keys), tuple(line for line in lines if line))
 
@@ -218,6 +219,8 @@ def _ttl(results: Row) -> str:
 
 def _revert(results: Row) -> str:
     measure = "cost per request" if has_money(results) else "missed tokens per request"
+    if told := pick.get(results, "decision.watch.sentence"):
+        return plain(told, longest=2000)
     if is_switch(results):
         return f"Revert if {measure} rises, or the share of tokens found cached falls, two weeks running."
     return "Nothing to revert; decide again when traffic, prices or the budget change."
