@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kit.policies.samples import add_leaf, draw, drop_leaf, no_leaves
+from kit.policies.samples import add_leaf, cover, draw, leave, no_leaves, uncover
+
+__all__ = ["cover", "enter", "leave", "pool", "touch", "uncover", "victim"]
 
 TITLE = "Hyperbolic"
 PARAMETERS: dict[str, float] = {"samples": 64.0, "seed": 1.0}
@@ -52,21 +54,6 @@ def touch(p: Any, own: Any, node: int, depth: int, request: int, now_us: int) ->
     """A resident node is used again."""
     p.now[0] = request
     p.uses[node] += 1
-
-
-def leave(p: Any, own: Any, node: int, evicted: bool) -> None:
-    """A node is evicted or expires."""
-    drop_leaf(p, node)
-
-
-def cover(p: Any, own: Any, node: int) -> None:
-    """No leaf any more."""
-    drop_leaf(p, node)
-
-
-def uncover(p: Any, own: Any, node: int) -> None:
-    """A leaf again."""
-    add_leaf(p, node)
 
 
 def victim(p: Any, own: Any, nodes: Any, request: int) -> int:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kit.policies import lfu, lists
 from kit.policies.ahead import fetch
-from kit.policies.lfu import append, close, remove
+from kit.policies.lfu import append, close, least_used, remove
 from kit.policies.lfu_halving import entries
 from kit.policies.lists import oldest, oldest_leaf, put, take
 from kit.policies.samples import draw
@@ -137,19 +137,6 @@ def cover(p: Any, own: Any, node: int) -> None:
 
 def uncover(p: Any, own: Any, node: int) -> None:
     """Nothing: both experts keep parents after their children."""
-
-
-def least_used(f: Any, nodes: Any, request: int) -> int:
-    """The least used, then oldest node not pinned by this request; -1 = none."""
-    count = np.int64(f.counts[0].above)
-    while count >= 0:
-        node = np.int64(f.counts[count].oldest)
-        while node >= 0 and nodes[node].pinned == request:
-            node = np.int64(f.links[node].newer)
-        if node >= 0:
-            return node
-        count = np.int64(f.counts[count].above)
-    return np.int64(-1)
 
 
 def victim(p: Any, own: Any, nodes: Any, request: int) -> int:

@@ -120,14 +120,19 @@ def uncover(p: Any, own: Any, node: int) -> None:
     """Nothing: counts alone keep parents after their children."""
 
 
-def victim(p: Any, own: Any, nodes: Any, request: int) -> int:
+def least_used(p: Any, nodes: Any, request: int) -> int:
     """The least used, then oldest node not pinned by this request; -1 = none."""
-    count = p.counts[0].above
+    count = np.int64(p.counts[0].above)
     while count >= 0:
-        node = p.counts[count].oldest
+        node = np.int64(p.counts[count].oldest)
         while node >= 0 and nodes[node].pinned == request:
-            node = p.links[node].newer
+            node = np.int64(p.links[node].newer)
         if node >= 0:
             return node
-        count = p.counts[count].above
-    return -1
+        count = np.int64(p.counts[count].above)
+    return np.int64(-1)
+
+
+def victim(p: Any, own: Any, nodes: Any, request: int) -> int:
+    """The least used, then oldest node not pinned by this request; -1 = none."""
+    return least_used(p, nodes, request)

@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kit.policies.lfu_halving import entries
-from kit.policies.samples import add_leaf, draw, drop_leaf, no_leaves
+from kit.policies.samples import add_leaf, cover, draw, drop_leaf, no_leaves, uncover
+
+__all__ = ["cover", "enter", "leave", "pool", "touch", "uncover", "victim"]
 
 TITLE = "LHD"
 PARAMETERS: dict[str, float] = {"samples": 32.0, "period": 1_048_576.0, "seed": 1.0}
@@ -139,16 +141,6 @@ def leave(p: Any, own: Any, node: int, evicted: bool) -> None:
     if evicted:
         p.gone[class_of(p, node), age_of(p, node)] += 1.0
     drop_leaf(p, node)
-
-
-def cover(p: Any, own: Any, node: int) -> None:
-    """No leaf any more."""
-    drop_leaf(p, node)
-
-
-def uncover(p: Any, own: Any, node: int) -> None:
-    """A leaf again."""
-    add_leaf(p, node)
 
 
 def victim(p: Any, own: Any, nodes: Any, request: int) -> int:

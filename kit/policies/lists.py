@@ -154,3 +154,12 @@ def welcome_back(p: Any, nodes: Any, request: int) -> None:
             take(p, node)
             join(p, np.int64(BACK), node)
         node = np.int64(nodes[node].parent)
+
+
+def remember(p: Any, node: int) -> None:
+    """An evicted node's key joins the remembered ones unless it is larger than all of them may be (the pool's `limit`),
+    and the oldest of them are forgotten."""
+    if p.links[node].room <= p.limit[GHOST]:
+        put(p, np.int64(GHOST), node)
+        while p.tokens[GHOST] > p.limit[GHOST]:
+            take(p, oldest(p, np.int64(GHOST)))

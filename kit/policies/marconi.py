@@ -17,7 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kit.policies.samples import add_leaf, drop_leaf, no_leaves
+from kit.policies.samples import add_leaf, cover, leave, no_leaves, uncover
+
+__all__ = ["cover", "enter", "leave", "pool", "touch", "uncover", "victim"]
 
 TITLE = "Marconi (recency and work saved)"
 PARAMETERS: dict[str, float] = {"alpha": 0.0, "start": 0.0, "width": 4096.0, "window": 5.0}
@@ -78,21 +80,6 @@ def touch(p: Any, own: Any, node: int, depth: int, request: int, now_us: int) ->
     if p.now[1] != request:
         p.now[1] = request
         p.used_us[node] = now_us
-
-
-def leave(p: Any, own: Any, node: int, evicted: bool) -> None:
-    """A node is evicted or expires."""
-    drop_leaf(p, node)
-
-
-def cover(p: Any, own: Any, node: int) -> None:
-    """No leaf any more."""
-    drop_leaf(p, node)
-
-
-def uncover(p: Any, own: Any, node: int) -> None:
-    """A leaf again."""
-    add_leaf(p, node)
 
 
 def recency(p: Any, node: int, now_us: int) -> float:

@@ -22,8 +22,8 @@ from kit.policies.lists import (
     join,
     link,
     link_oldest,
-    oldest,
     put,
+    remember,
     soon,
     take,
     unlink,
@@ -86,10 +86,8 @@ def leave(p: Any, own: Any, node: int, evicted: bool) -> None:
     """A node is evicted (out of small: its key becomes a ghost) or expires."""
     was_small = p.links[node].where == SMALL
     take(p, node)
-    if evicted and was_small and p.links[node].room <= p.limit[GHOST]:
-        put(p, np.int64(GHOST), node)
-        while p.tokens[GHOST] > p.limit[GHOST]:
-            take(p, oldest(p, np.int64(GHOST)))
+    if evicted and was_small:
+        remember(p, node)
 
 
 def cover(p: Any, own: Any, node: int) -> None:

@@ -40,3 +40,18 @@ def drop_leaf(p: Any, node: int) -> None:
     if moved != node:
         p.leaves[here] = moved
         p.at[moved] = here
+
+
+def leave(p: Any, own: Any, node: int, evicted: bool) -> None:
+    """A node is evicted or expires."""
+    drop_leaf(p, node)
+
+
+def cover(p: Any, own: Any, node: int) -> None:
+    """No leaf any more."""
+    drop_leaf(p, node)
+
+
+def uncover(p: Any, own: Any, node: int) -> None:
+    """A leaf again."""
+    add_leaf(p, node)

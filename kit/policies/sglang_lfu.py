@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kit.policies.lfu import append, close, cover, pool, remove, uncover
+from kit.policies.lfu import append, close, cover, least_used, pool, remove, uncover
 from kit.policies.radix import Runs, grow, no_runs, readable, shrink, split, unfinished
 
 __all__ = ["cover", "enter", "leave", "own", "pool", "readable", "touch", "uncover", "unfinished", "victim"]
@@ -71,12 +71,4 @@ def victim(p: Any, own: Any, nodes: Any, request: int) -> int:
     if own.last[3] >= 0:
         return own.last[3]
     look(p, own, request)
-    count = np.int64(p.counts[0].above)
-    while count >= 0:
-        node = np.int64(p.counts[count].oldest)
-        while node >= 0 and nodes[node].pinned == request:
-            node = np.int64(p.links[node].newer)
-        if node >= 0:
-            return node
-        count = np.int64(p.counts[count].above)
-    return np.int64(-1)
+    return least_used(p, nodes, request)

@@ -21,9 +21,9 @@ from kit.policies.lists import (
     join,
     link,
     link_oldest,
-    oldest,
     oldest_leaf,
     put,
+    remember,
     soon,
     take,
     unlink,
@@ -79,10 +79,8 @@ def leave(p: Any, own: Any, node: int, evicted: bool) -> None:
     """A node is evicted (out of the queue: its key is remembered) or expires."""
     was_in = p.links[node].where == IN
     take(p, node)
-    if evicted and was_in and p.links[node].room <= p.limit[GHOST]:
-        put(p, np.int64(GHOST), node)
-        while p.tokens[GHOST] > p.limit[GHOST]:
-            take(p, oldest(p, np.int64(GHOST)))
+    if evicted and was_in:
+        remember(p, node)
 
 
 def cover(p: Any, own: Any, node: int) -> None:
