@@ -194,7 +194,7 @@ window | Window | | cold (all requests) or warm (after warm-up).
 ttl_seconds | Time to live | seconds | How long an unused entry lives; none means for ever.
 minimum_tokens | Minimum | tokens | Shortest prefix that the provider caches.
 evictions | Evictions | entries | Entries pushed out for room.
-evicted_unused_tokens | Left unread | tokens | Tokens that left the cache, pushed out or expired, without ever being read.
+evicted_unused_tokens | Left unread | tokens | Tokens that left the cache (pushed out, expired) without ever being read.
 cost | Cost | money | Bill of the input side.
 cost_per_request | Cost per request | money | Bill divided by all requests.
 m_raw | Billed tokens per hit request | tokens | All billed input tokens divided by the requests that found their \

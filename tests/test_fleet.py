@@ -11,6 +11,7 @@ from kit.prefix import Paths, flat_forest, make_paths
 from kit.replay import AT, CAUSES, FIELDS, Setting, replay
 from kit.replay.fleet import replay_fleet, route, select
 from kit.replay.miniature import (
+    anchored,
     auto_rate,
     draw,
     lru_error,
@@ -182,3 +183,27 @@ def test_a_replica_keeps_only_what_it_serves() -> None:
     by_mask = select(paths, np.array([False, True, True]))
     assert by_number.parent.tolist() == by_mask.parent.tolist() == [-1, 0, 1]
     assert by_number.leaf.tolist() == by_mask.leaf.tolist() == [2, 1]
+
+
+def test_an_estimate_is_set_right_by_lru_and_still_adds_up() -> None:
+    rng = np.random.default_rng(8)
+    sessions = rng.integers(0, 3_000, 40_000)
+    paths = flat(np.where(rng.random(40_000) < 0.4, rng.zipf(1.3, 40_000) % 500, 1_000 + sessions).tolist(),
+                 sessions.tolist())  # fmt: skip
+    fifth = draw(paths, 0.2)
+    lru, sieve = sampled_grid(fifth, ["lru", "sieve"], [1_500], [Setting()])
+    exact = {name: replay(paths, name, capacity_tokens=1_500) for name in ("lru", "sieve")}
+    set_right = anchored(sieve, lru, exact["lru"])
+    total, truth = set_right.total(), exact["sieve"].total()
+    off = {name: abs((one.hit_token_ratio() or 0) - (exact["sieve"].hit_token_ratio() or 0))
+           for name, one in (("raw", sieve), ("set right", set_right))}  # fmt: skip
+    assert off["set right"] < off["raw"] / 2 and off["raw"] > 0.02  # shared keys do not shrink with the sample
+    assert total["input_tokens"] == truth["input_tokens"] and total["requests"] == truth["requests"]
+    for cells in (set_right.by_block, set_right.by_hour):
+        assert cells.min() >= 0
+        missed = sum(cells[..., AT[f"missed_{cause}"]] for cause in CAUSES)
+        assert (cells[..., AT["hit_tokens"]] + missed == cells[..., AT["input_tokens"]]).all()
+        classes = sum(cells[..., AT[name]] for name in ("hit_tokens", "write_tokens", "uncached_tokens"))
+        assert (classes == cells[..., AT["input_tokens"]]).all()
+    same = anchored(lru, lru, exact["lru"])
+    assert (same.by_block == exact["lru"].by_block).all()  # LRU itself comes back exactly

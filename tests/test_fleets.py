@@ -75,10 +75,14 @@ def test_every_figure_of_a_sample_is_labelled_and_its_error_printed(tmp_path: Pa
     sample, page = results["settings"]["sample"], render(results)
     assert (sample["rate"], sample["what"]) == (0.5, "sessions")
     assert sample["requests"] < sample["requests_of_log"] == 400
-    assert {row["sample_rate"] for row in results["replay"]} == {0.5}
+    assert {(row["policy"], row["sample_rate"]) for row in results["replay"]} == {("lru", None), ("lfu", 0.5)}
     errors = {row["capacity_tokens"]: row["hit_token_ratio"] for row in sample["lru_errors"]}
     assert set(errors) == {25_000, 50_000, 100_000}
     assert all(row["sample_lru_error"] == errors[row["capacity_tokens"]] for row in results["replay"])
+    exact = results_of(log_file(tmp_path))
+    told = {name: [r["hit_tokens"] for r in one["replay"] if r["policy"] == "lru"] for name, one in
+            (("sample", results), ("exact", exact))}  # fmt: skip
+    assert told["sample"] == told["exact"] and results["bounds"]["ceiling"] == exact["bounds"]["ceiling"]
     # counts stand for the whole log: 400 requests of 1,200 tokens
     assert {row["input_tokens"] for row in results["replay"] if row["window"] == "cold"} == {480_000}
     assert page.count("estimated from 50% of sessions") >= 4 and "What the sample gets wrong" in page

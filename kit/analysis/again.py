@@ -99,19 +99,20 @@ def within_reach(made: Parts) -> tuple[Scene | None, str | None]:
 
     The work is what the policies of the analysis visit: runs of blocks count once where every policy takes them whole.
     """
-    scene, paths = made.scene, _paths(made.scene)
-    work = miniature.touches(paths, made.parameters.policy_names, scene.actual or 0)
-    if work <= miniature.AGAIN_TOUCHES or scene.paths is None:
+    scene = replace(made.scene, sample=None)
+    if scene.paths is None:
+        return scene, None
+    work = miniature.touches(scene.paths, made.parameters.policy_names, scene.actual or 0)
+    if work <= miniature.AGAIN_TOUCHES:
         return scene, None
     lead = f"the log has {work:,} block touches"
     share = max(miniature.AGAIN_TOUCHES / work, miniature.least_rate(scene.paths, scene.actual or 1))
-    rate = share * (scene.sample.rate if scene.sample else 1.0)
-    if share * work > MOST_MORE * miniature.AGAIN_TOUCHES or rate >= 1:
+    if share * work > MOST_MORE * miniature.AGAIN_TOUCHES or share >= 1:
         return None, f"{lead} and a sample of it would leave the budget under {miniature.LEAST_ENTRIES:,} entries"
-    sample = miniature.draw(scene.paths, rate, made.parameters.seed, lead)
+    sample = miniature.draw(scene.paths, share, made.parameters.seed, lead)
     error = miniature.lru_error(scene.paths, sample, scene.actual or 0, scene.neutral)
     return replace(scene, sample=sample), (
         f"{lead}, so what is replayed between half and double the budget, and with other lifetimes and blocks, is a "
-        f"seeded {numbers.percent(rate)} of its {sample.what}, on which LRU's share of tokens found is off by "
+        f"seeded {numbers.percent(share)} of its {sample.what}, on which LRU's share of tokens found is off by "
         f"{numbers.points(error)}"
     )

@@ -15,13 +15,10 @@ import numpy as np
 from kit import numbers
 from kit.analysis.parameters import ParameterError, Parameters
 from kit.analysis.parts import WINDOW, Parts
-from kit.analysis.replayed import Cells, grid
 from kit.analysis.rows import BASE_POLICY, differences_from
 from kit.analysis.scene import Scene
-from kit.prefix import Paths
-from kit.replay import Setting, Tally
+from kit.replay import Tally, replay
 from kit.replay.fleet import ROUTES, members, replay_routes, route
-from kit.replay.miniature import scaled
 
 LOGGED, RANDOM, SHARED = "logged", "random", "one_cache"
 TITLES = {
@@ -64,25 +61,10 @@ def routes_for(scene: Scene, replicas: int) -> tuple[list[str], list[dict[str, s
     return [name for name in ROUTES if name not in missing], left_out
 
 
-def fleet_tallies(
-    scene: Scene, routes: list[str], replicas: int, policies: list[str], capacities: list[int],
-    settings: list[Setting], cells: Cells | None = None,
-) -> list[tuple[str, Tally]]:  # fmt: skip
-    """(route, tally) per setting x capacity x policy x route; estimates where the scene has a sample."""
-    assert scene.paths is not None
-    if scene.sample is None:
-        return replay_routes(scene.paths, routes, replicas, policies, capacities, settings, cells)
-    small = [scene.sample.budget(capacity) for capacity in capacities]
-    found = replay_routes(scene.sample.paths, routes, replicas, policies, small, settings, cells)
-    per_capacity = len(policies) * len(routes)
-    whole = [capacity for capacity in capacities for _ in range(per_capacity)]
-    factor = scene.sample.factor
-    return [(name, scaled(tally, whole[at % len(whole)], factor)) for at, (name, tally) in enumerate(found)]
-
-
 def compare_routes(made: Parts, progress: Callable[[str], None]) -> dict[str, Any] | None:
     """The fleet at the budget under LRU, one row per route; None where one cache is assumed.
 
+    On the whole log, also where other figures come from a sample: LRU is quick.
     {replicas, basis (logged | given), policy, capacity_tokens (of each replica), total_capacity_tokens, base (the route
     the differences are against), rows[], left_out[{routing, reason}], sentence}.
     """
@@ -95,8 +77,9 @@ def compare_routes(made: Parts, progress: Callable[[str], None]) -> dict[str, An
     progress("fleet")
     routes, left_out = routes_for(scene, replicas)
     cells = getattr(progress, "part", None)
-    found = fleet_tallies(scene, routes, replicas, [BASE_POLICY], [scene.actual], [scene.neutral], cells)
-    (shared,) = grid(scene, [BASE_POLICY], [scene.actual * replicas], [scene.neutral])
+    assert scene.paths is not None
+    found = replay_routes(scene.paths, routes, replicas, [BASE_POLICY], [scene.actual], [scene.neutral], cells)
+    shared = replay(scene.paths, BASE_POLICY, capacity_tokens=scene.actual * replicas, setting=scene.neutral)
     base = LOGGED if LOGGED in routes else RANDOM
     rows = _rows(made, [*found, (SHARED, shared)], base, replicas)
     head = {
@@ -134,7 +117,7 @@ def _rows(made: Parts, found: list[tuple[str, Tally]], base: str, replicas: int)
 
 def _busiest(made: Parts, routing: str, replicas: int) -> float | None:
     """Share of the requests on the replica that serves most; None for one cache."""
-    paths: Paths | None = made.scene.sample.paths if made.scene.sample else made.scene.paths
+    paths = made.scene.paths
     if routing == SHARED or paths is None:
         return None
     served = members(route(paths, replicas, routing, made.scene.neutral.seed))

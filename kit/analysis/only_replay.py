@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kit.analysis.fleets import fleet_tallies, how_many, routes_for
+from kit.analysis.fleets import how_many, routes_for
 from kit.analysis.parameters import ParameterError, Parameters
-from kit.analysis.replayed import Replayed, grid, playable, sample_errors, spread_over_seeds
+from kit.analysis.replayed import Replayed, anchored_grid, playable, spread_over_seeds
 from kit.analysis.rows import Beside, replay_rows
 from kit.analysis.scene import Scene, set_the_scene
 from kit.log import Log, LogError
+from kit.replay.fleet import replay_routes
 
 NO_IDENTITY = "this log has no prefix identity (no prefix keys, blocks or chains), so nothing can be replayed"
 
@@ -37,12 +38,10 @@ def rows_of(
     if routes is not None:
         return _routed(scene, parameters, routes, progress)
     cells = getattr(progress, "part", None)
-    names, budgets = list(parameters.policy_names), list(scene.capacities)
-    replayed = Replayed(
-        tallies=grid(scene, names, budgets, list(scene.settings), cells),
-        spreads=spread_over_seeds(scene, names, cells),
-        errors=sample_errors(scene, budgets),
-    )
+    names = list(parameters.policy_names)
+    tallies, errors = anchored_grid(scene, names, cells)
+    spreads = spread_over_seeds(scene, names, errors.get(scene.actual or 0, 0.0), cells)
+    replayed = Replayed(tallies=tallies, spreads=spreads, errors=errors)
     bills = scene.billing(parameters)
     return replay_rows(replayed.tallies, scene.capacities, bills, Beside.of(scene, replayed))
 
@@ -53,6 +52,8 @@ def _routed(
     replicas = how_many(scene, parameters)
     if replicas is None:
         raise ParameterError("--routing needs several replicas: give --set replicas=N, or a log with a replica column")
+    if scene.sample is not None or scene.paths is None:
+        raise ParameterError("replicas are replayed on the whole log; leave --sample out")
     possible, left_out = routes_for(scene, replicas)
     reasons = {row["routing"]: row["reason"] for row in left_out}
     for name in routes:
@@ -61,11 +62,10 @@ def _routed(
             raise ParameterError(f"routing {name!r} cannot be replayed here: {why}")
     names, budgets = list(parameters.policy_names), list(scene.capacities)
     cells = getattr(progress, "part", None)
-    found = fleet_tallies(scene, routes, replicas, names, budgets, list(scene.settings), cells)
-    beside = Beside(sample_rate=scene.sample.rate if scene.sample else None)
+    found = replay_routes(scene.paths, routes, replicas, names, budgets, list(scene.settings), cells)
     rows = []
     for name in routes:
         tallies = [tally for routing, tally in found if routing == name]
-        told = replay_rows(tallies, scene.capacities, scene.billing(parameters), beside)
+        told = replay_rows(tallies, scene.capacities, scene.billing(parameters))
         rows += [{"routing": name, "replicas": replicas, **row} for row in told]
     return rows

@@ -1,6 +1,7 @@
 """Every replay of an analysis: policies x budgets x settings, and what no policy can beat.
 
-With a sample in the scene the same functions give estimates for the whole log (`kit.replay.miniature`).
+With a sample in the scene the replays of other policies than LRU are estimates for the whole log
+(`kit.replay.miniature`); LRU and the cache without limit are always replayed on the whole log.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kit.analysis.parameters import Parameters
+from kit.analysis.rows import BASE_POLICY
 from kit.analysis.scene import Scene
 from kit.policies import REGISTRY, Policy
 from kit.prefix import Paths
@@ -71,7 +74,7 @@ def grid(
     settings: Sequence[Setting],
     cells: Cells | None = None,
 ) -> list[Tally]:
-    """Every policy at every budget under every setting, from the sample where there is one."""
+    """Every policy at every budget under every setting, from the sample where there is one (levels as they are)."""
     assert scene.paths is not None
     if scene.sample is not None:
         return miniature.sampled_grid(scene.sample, policies, capacities, settings, cells)
@@ -79,17 +82,58 @@ def grid(
 
 
 def limitless(scene: Scene, setting: Setting) -> Tally:
-    """The cache without limit under a setting."""
+    """The cache without limit under a setting, from the sample where there is one."""
     assert scene.paths is not None
     return miniature.sampled_ceiling(scene.sample, setting) if scene.sample else ceiling(scene.paths, setting)
 
 
-def _best(scene: Scene, capacity: int) -> Bound:
+def anchored_grid(
+    scene: Scene, policies: Sequence[str], cells: Cells | None = None
+) -> tuple[list[Tally], dict[int, float]]:
+    """(every policy at every budget under every setting, the sample's error on LRU by budget); no error without one.
+
+    Estimates are set right by LRU on the whole log, which stands in the grid itself.
+    """
+    assert scene.paths is not None
+    budgets, settings = list(scene.capacities), list(scene.settings)
+    if scene.sample is None:
+        return grid(scene, policies, budgets, settings, cells), {}
+    others = [name for name in policies if name != BASE_POLICY]
+    raw = grid(scene, [BASE_POLICY, *others], budgets, settings, cells)
+    exact = {_cell(one): one for one in replay_grid(scene.paths, [BASE_POLICY], budgets, settings)}
+    small = {_cell(one): one for one in raw if one.policy == BASE_POLICY}
+    errors = {
+        capacity: (small[capacity, "neutral"].hit_token_ratio() or 0.0)
+        - (exact[capacity, "neutral"].hit_token_ratio() or 0.0)
+        for capacity in budgets
+    }
+    tallies = [
+        exact[at] if one.policy == BASE_POLICY else miniature.anchored(one, small[at], exact[at])
+        for one in raw
+        for at in (_cell(one),)
+    ]
+    return [one for one in tallies if one.policy in policies], errors
+
+
+def _cell(tally: Tally) -> tuple[int, str]:
+    return tally.capacity_tokens, tally.setting.name
+
+
+def _best(scene: Scene, capacity: int, lru: Tally | None, most: Tally) -> Bound:
+    """The optimum at a budget; from a sample it is set right by LRU (`lru`) and never above the cache without limit."""
     assert scene.paths is not None
     rules = (scene.neutral.ttl_seconds, scene.neutral.minimum_tokens)
-    if scene.sample is not None:
-        return miniature.sampled_optimal(scene.sample, capacity, *rules)
-    return optimal(scene.paths, capacity, *rules)
+    if scene.sample is None:
+        return optimal(scene.paths, capacity, *rules)
+    bound = miniature.sampled_optimal(scene.sample, capacity, *rules)
+    (small,) = grid(scene, [BASE_POLICY], [capacity], [scene.neutral])
+    found: dict[str, Any] = {}
+    for window, name in (("cold", "hit"), ("warm", "warm_hit")):
+        exact, total = (lru or small).total(window)["hit_tokens"], most.total(window)
+        hit = exact + getattr(bound, f"{name}_tokens") - small.total(window)["hit_tokens"]
+        hit = min(max(hit, exact), total["hit_tokens"])
+        found |= {f"{name}_tokens": hit, f"{name}_token_ratio": hit / total["input_tokens"] if hit else 0.0}
+    return replace(bound, **found)
 
 
 def seeded(names: Iterable[str]) -> list[str]:
@@ -97,8 +141,13 @@ def seeded(names: Iterable[str]) -> list[str]:
     return [name for name in names if "seed" in REGISTRY[name].parameters]
 
 
-def spread_over_seeds(scene: Scene, names: Iterable[str], cells: Cells | None = None) -> dict[str, tuple[float, float]]:
-    """Lowest and highest hit-token ratio of every policy that draws, over SEEDS seeds at the budget (neutral)."""
+def spread_over_seeds(
+    scene: Scene, names: Iterable[str], error: float = 0.0, cells: Cells | None = None
+) -> dict[str, tuple[float, float]]:
+    """Lowest and highest hit-token ratio of every policy that draws, over SEEDS seeds at the budget (neutral).
+
+    `error` is what a sample gets wrong on LRU there, and is taken off.
+    """
     drawn = [(name, float(seed)) for name in seeded(names) for seed in range(1, SEEDS + 1)]
     if not drawn or scene.paths is None or scene.actual is None:
         return {}
@@ -112,15 +161,7 @@ def spread_over_seeds(scene: Scene, names: Iterable[str], cells: Cells | None = 
             found.setdefault(name, []).append(tally.result().hit_token_ratio() or 0.0)
             if cells:
                 cells(done, len(drawn))
-    return {name: (min(ratios), max(ratios)) for name, ratios in found.items()}
-
-
-def sample_errors(scene: Scene, capacities: Iterable[int]) -> dict[int, float]:
-    """Per budget the sample's hit-token ratio under LRU minus the exact one; empty without a sample."""
-    if scene.sample is None or scene.paths is None:
-        return {}
-    sample, paths = scene.sample, scene.paths
-    return {capacity: miniature.lru_error(paths, sample, capacity, scene.neutral) for capacity in capacities}
+    return {name: (min(ratios) - error, max(ratios) - error) for name, ratios in found.items()}
 
 
 def replay_all(scene: Scene, parameters: Parameters, progress: Callable[[str], None]) -> Replayed:
@@ -130,14 +171,16 @@ def replay_all(scene: Scene, parameters: Parameters, progress: Callable[[str], N
     cells: Cells | None = getattr(progress, "part", None)
     progress("replay")
     names, budgets = list(parameters.policy_names), list(scene.capacities)
-    tallies = grid(scene, names, budgets, list(scene.settings), cells)
-    spreads = spread_over_seeds(scene, names, cells)
+    tallies, errors = anchored_grid(scene, names, cells)
+    spreads = spread_over_seeds(scene, names, errors.get(scene.actual or 0, 0.0), cells)
     progress("bounds")
+    most = {setting.name: ceiling(scene.paths, setting) for setting in scene.settings}
+    lru = {one.capacity_tokens: one for one in tallies if (one.policy, one.setting.name) == (BASE_POLICY, "neutral")}
     return Replayed(
         tallies=tallies,
-        limitless={setting.name: limitless(scene, setting) for setting in scene.settings},
-        best=[_best(scene, capacity) for capacity in budgets],
+        limitless=most,
+        best=[_best(scene, capacity, lru.get(capacity), most["neutral"]) for capacity in budgets],
         curve=lru_curve(scene.paths, scene.neutral.ttl_seconds, scene.neutral.minimum_tokens),
         spreads=spreads,
-        errors=sample_errors(scene, budgets),
+        errors=errors,
     )

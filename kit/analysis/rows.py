@@ -56,12 +56,12 @@ class Beside:
         return cls(replayed.spreads, scene.actual, scene.sample.rate if scene.sample else None, replayed.errors)
 
     def columns(self, tally: Tally, window: str) -> dict[str, Any]:
-        """`seed_spread`, `sample_rate` and `sample_lru_error` of one row."""
+        """`seed_spread`, `sample_rate` (none: of the whole log, as LRU always is) and `sample_lru_error` of one row."""
         own = (tally.capacity_tokens, tally.setting.name, window) == (self.actual, "neutral", "cold")
         spread = self.spreads.get(tally.policy) if own else None
         return {
             "seed_spread": {"low": spread[0], "high": spread[1]} if spread else None,
-            "sample_rate": self.sample_rate,
+            "sample_rate": None if tally.policy == BASE_POLICY else self.sample_rate,
             "sample_lru_error": self.errors.get(tally.capacity_tokens),
         }
 

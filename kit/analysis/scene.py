@@ -190,9 +190,10 @@ def _sample(
         rate, reason = miniature.auto_rate(paths, min(capacities))
     if rate >= 1:
         return None, (f"sample {parameters.sample}: {reason if parameters.sample == AUTO else 'the whole log'}",)
+    what = "sessions" if "session" in paths.tags else "roots"
     return miniature.draw(paths, rate, parameters.seed, reason), (
-        f"replayed figures are estimates from {rate * 100:g} % of {'sessions' if 'session' in paths.tags else 'roots'} "
-        f"at the same share of the budget, scaled up by input tokens ({reason}); only LRU at every budget is exact",
+        f"figures of other policies than LRU are estimates: LRU on the whole log, and the difference to it on "
+        f"{rate * 100:g} % of {what} at the same share of the budget ({reason})",
     )
 
 

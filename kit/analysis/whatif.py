@@ -119,8 +119,8 @@ def _within_reach(whole: Study) -> tuple[Study | None, str | None]:
     A sample serves only if it gives the verdict of the whole log at the budget itself.
     """
     scene, note = within_reach(whole.made)
-    if note is None:
-        return whole, None
+    if note is None and scene is not None:
+        return replace(whole, scene=scene), None
     only = "only half and double the budget, the assumptions, the warm-up, prices and the key cut are varied"
     if scene is None:
         return None, f"{note}, so {only}"

@@ -2,8 +2,8 @@
 
 Source: Waldspurger et al., Cache Modeling and Optimization using Miniature Simulations (ATC 2017). Whole sessions (or,
 without sessions, whole roots) are kept, never single blocks, so that paths stay whole. Counts are scaled up by input
-tokens. LRU over the whole log is cheap, so the error of the sample is measured on LRU and printed beside every
-estimate. Prefixes that all sessions share do not shrink with the sample: expect too few hits where they fill the tier.
+tokens. Prefixes that all sessions share do not shrink with the sample, so its levels are off; LRU over the whole log is
+cheap, so the error is measured on LRU, printed beside every estimate, and taken off it (`anchored`).
 """
 
 from __future__ import annotations
@@ -145,6 +145,32 @@ def sampled_optimal(sample: Sample, capacity_tokens: int, ttl_seconds: float | N
     bound = optimal(sample.paths, sample.budget(capacity_tokens), ttl_seconds, minimum_tokens)
     return replace(bound, capacity_tokens=capacity_tokens, hit_tokens=round(bound.hit_tokens * sample.factor),
                    warm_hit_tokens=round(bound.warm_hit_tokens * sample.factor))  # fmt: skip
+
+
+def fitted(counts: Ints) -> Ints:
+    """Counts [..., FIELDS] with nothing below zero that add up to their input tokens; what is too much is taken off in
+    proportion."""
+    fit = np.maximum(counts, 0)
+    total = fit[..., AT["input_tokens"]]
+    hit = np.minimum(fit[..., AT["hit_tokens"]], total)
+    uncached = np.minimum(fit[..., AT["uncached_tokens"]], total - hit)
+    fit[..., AT["hit_tokens"]], fit[..., AT["uncached_tokens"]] = hit, uncached
+    fit[..., AT["write_tokens"]] = total - hit - uncached
+    fit[..., AT["hits"]] = np.minimum(fit[..., AT["hits"]], fit[..., AT["requests"]])
+    causes = fit[..., MISSES[1:]].astype(np.float64)
+    causes[..., 0] += causes.sum(axis=-1) == 0  # all that is missed was never seen where no cause is known
+    ends = np.cumsum(causes, axis=-1) / causes.sum(axis=-1, keepdims=True)
+    fit[..., MISSES[1:]] = np.diff(np.rint(ends * (total - hit)[..., None]).astype(np.int64), axis=-1, prepend=0)
+    return fit
+
+
+def anchored(estimate: Tally, sampled_lru: Tally, exact_lru: Tally) -> Tally:
+    """An estimate set right by LRU, whose counts are known: LRU on the whole log plus what the sample shows as the
+    difference to LRU. The levels of a sample are off alike for all policies, its differences hardly."""
+    blocks = exact_lru.by_block + estimate.by_block - sampled_lru.by_block
+    hours = exact_lru.by_hour + estimate.by_hour - sampled_lru.by_hour
+    held = exact_lru.resident_token_seconds + estimate.resident_token_seconds - sampled_lru.resident_token_seconds
+    return replace(estimate, by_block=fitted(blocks), by_hour=fitted(hours), resident_token_seconds=max(held, 0.0))
 
 
 def lru_error(paths: Paths, sample: Sample, capacity_tokens: int, setting: Setting) -> float:
