@@ -109,8 +109,9 @@ def fitted_elsewhere() -> str:
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     mixes = "; ".join(f"{name} {chat} : {agents} : {single}" for name, (chat, agents, single) in mismatch.MIXES.items())
     return (f"## SAECache-style fitted on one mix, run frozen on another\n\nMade-up weeks of {mismatch.REQUESTS:,} "
-            f"requests (chat : agents : single calls, {mixes}), each at LRU's knee; parameters fitted on weeks of another "
-            "seed. After a figure its difference to the policy as it learns, in points, with the paired 95 % interval."
+            f"requests (chat : agents : single calls, {mixes}), each at LRU's knee; parameters fitted on weeks of "
+            "another seed. After a figure its difference to the policy as it learns, in points, with the paired 95 % "
+            "interval."
             f"\n\n{table}\n\n{mismatch.what_travels(rows)}\n")  # fmt: skip
 
 

@@ -67,10 +67,10 @@ from kit.policies.saecache_rules import (
     TYPES,
     UPDATE,
     WEIGHT,
+    chance_at,
     learn,
     note_gap,
     queue_of,
-    shape_offsets,
     survival,
 )
 from kit.prefix import TOKEN_TYPES
@@ -177,9 +177,8 @@ def pool(
     )  # fmt: skip
     core.learned[:], core.lane_of[:] = learned_start(given), table
     asks, known = arrivals(ts_us, leaf, path_tokens, parent, session, session_type, model)
-    made = Pool(spots, heap, asks, known, core)
-    shape_offsets(made)
-    return made
+    core.lanes["chance"][3 * TYPES :] = np.tile(chance_at(np.arange(OFFSETS), gamma), TYPES)
+    return Pool(spots, heap, asks, known, core)
 
 
 def learn_turn(p: Any, who: int, kind: int, now_us: int) -> None:

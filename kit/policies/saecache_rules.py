@@ -147,7 +147,12 @@ def learn_gamma(p: Any) -> None:
     p.core.learned[GAMMA, 0] = chosen
 
 
+def chance_at(offset: Any, gamma: float) -> Any:
+    """Chance of reuse of an offset class of the structural queue: 1 - (its middle, as a share of all classes)^gamma."""
+    return 1.0 - ((offset + 0.5) / OFFSETS) ** gamma
+
+
 def shape_offsets(p: Any) -> None:
-    """Chance of reuse of each structural lane: 1 - (middle of its offset class)^gamma."""
+    """Chance of reuse of each structural lane."""
     for which in range(3 * TYPES, p.core.lanes.size):
-        p.core.lanes[which].chance = 1.0 - ((which % OFFSETS + 0.5) / OFFSETS) ** p.core.learned[GAMMA, 0]
+        p.core.lanes[which].chance = chance_at(which % OFFSETS, p.core.learned[GAMMA, 0])
