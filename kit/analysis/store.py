@@ -143,7 +143,8 @@ class Analysis:
         from kit.replay import miniature
 
         drawn = miniature.draw(paths, sample["rate"], self.results["parameters"]["seed"])
-        return miniature.sampled_grid(drawn, [policy], [budget], [setting])[0]
+        own, small = miniature.sampled_grid(drawn, [policy, "lru"], [budget], [setting])
+        return miniature.anchored(own, small, replay(paths, "lru", capacity_tokens=budget, setting=setting))
 
     def paths_and_setting(self) -> tuple[Any, Any]:
         """(kit.prefix.Paths, kit.replay.Setting): the log's prefixes and the neutral setting of this analysis."""
