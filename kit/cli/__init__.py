@@ -13,6 +13,7 @@ from typing import Any
 
 from kit.analysis.parameters import ParameterError
 from kit.cli.arguments import UsageError, parser
+from kit.formats import UnknownNameError
 
 INTERRUPTED = 130
 
@@ -24,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         chosen = parser().parse_args(arguments)
         return _run(chosen)
-    except (UsageError, ParameterError) as error:
+    except (UsageError, ParameterError, UnknownNameError) as error:
         return _failed(error, debug, 2)
     except KeyboardInterrupt:
         return _interrupted()

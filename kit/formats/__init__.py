@@ -10,6 +10,7 @@ from kit.formats import (
     burstgpt,
     canonical,
     claude_code,
+    codex_exec,
     codex_rollout,
     dynamo,
     gemini_usage,
@@ -28,12 +29,13 @@ from kit.formats import (
     sglang,
     vllm_log,
 )
-from kit.formats.base import Field, Format, LogError, Peek
+from kit.formats.base import Field, Format, LogError, Peek, UnknownNameError
 
 MODULES = (
     canonical,
     agent_usage,
     claude_code,
+    codex_exec,
     codex_rollout,
     litellm_spend,
     litellm_payload,
@@ -89,4 +91,4 @@ def _nearest(peek: Peek) -> str:
     return f"not a log layout the kit knows (found {found}); nearest is {nearest.name}, which also needs {absent}"
 
 
-__all__ = ["REGISTRY", "Field", "Format", "LogError", "Peek", "recognise"]
+__all__ = ["REGISTRY", "Field", "Format", "LogError", "Peek", "UnknownNameError", "recognise"]

@@ -18,11 +18,15 @@ class LogError(ValueError):
     """A log that cannot be read. The message is one line: what was found, what is accepted, what to do next."""
 
 
+class UnknownNameError(LogError):
+    """The user named a format or a column that does not exist. One line with the accepted values."""
+
+
 @dataclass(frozen=True)
 class Peek:
     """The first look at one file: container, top-level column names, and up to 200 records for recognition only.
 
-    `lines`: how many lines it has, where that is known from reading it whole.
+    `lines`: how many lines it has, where that is known from reading it whole. `notes`: what to warn of.
     """
 
     path: Path
@@ -33,6 +37,7 @@ class Peek:
     compression: str | None = None
     name: str = ""
     lines: int | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:

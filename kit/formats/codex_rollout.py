@@ -2,18 +2,25 @@
 
 A request is a step of the running totals; an event with equal totals repeats the one before. Forked and sub-agent files
 begin with their parent's events, which are left out. Cached tokens are in the input, reasoning in the output.
+Newer clients also write `token_usage_record` lines. What their counts mean is not published, so they are not read: they
+are counted and said beside `token_count` events, and a file with nothing else is refused.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from kit.formats.base import Field, Format, Peek
+from kit.formats.base import Field, Format, LogError, Peek
 
 INFO = "payload/info"
 SPAWNED_BY = "payload/source/subagent/thread_spawn/parent_thread_id"
 COUNTS = ("input", "cached", "output")
-KINDS = ("session_meta", "turn_context", "event_msg", "response_item")
+RECORD = "token_usage_record"
+KINDS = ("session_meta", "turn_context", "event_msg", "response_item", RECORD)
+ONLY_RECORDS = (
+    f"only {RECORD} lines, whose counts have no published meaning; give a rollout with token_count events, or the "
+    "session as a usage table (ts_start, session_id, trigger, input_tokens, cached_input_tokens, output_tokens)"
+)
 
 
 def recognise(peek: Peek) -> float:
@@ -25,6 +32,11 @@ def recognise(peek: Peek) -> float:
 
 def steps_of_totals(con: Any) -> list[str]:
     """Turn running totals into requests: context from the lines above, steps of the totals, no repeated events."""
+    records, counted = con.sql(
+        "SELECT count(*) FILTER (newer), count(*) FILTER (is_request AND reason IS NULL) FROM staged"
+    ).fetchall()[0]
+    if records and not counted:
+        raise LogError(ONLY_RECORDS)
     con.execute(
         "CREATE OR REPLACE TEMP TABLE event AS SELECT rowid AS r, filename, rn, is_request, ts AS at, "
         "coalesce(first(own_session) OVER file, parse_filename(filename, true)) AS session, "
@@ -61,7 +73,8 @@ def steps_of_totals(con: Any) -> list[str]:
         "WHEN step_cached > step_input THEN 'cached_input_tokens is more than input_tokens' END "
         "FROM step s WHERE staged.rowid = s.r"
     )
-    return [f"request: {dropped:,} repeated or replayed token events are left out"] if dropped else []
+    left_out = [f"request: {dropped:,} repeated or replayed token events are left out"] if dropped else []
+    return left_out + ([f"request: {records:,} {RECORD} lines are not read, token_count events are"] if records else [])
 
 
 def counter(kind: str) -> tuple[Field, ...]:
@@ -100,6 +113,7 @@ FORMAT = Format(
         "ts_end": "NULL",
         "own_session": "CASE WHEN type = 'session_meta' THEN own_session END",
         "forked_from": "CASE WHEN type = 'session_meta' THEN forked_from END",
+        "newer": f"coalesce(type = '{RECORD}' OR kind = '{RECORD}', false)",
         "own_model": "CASE WHEN type = 'turn_context' THEN model END",
         "fed_by": "CASE WHEN type = 'response_item' AND kind = 'message' AND role = 'user' THEN 'person' "
         "WHEN type = 'response_item' AND kind IN ('function_call_output', 'custom_tool_call_output') THEN 'tool' END",

@@ -2,12 +2,14 @@
 
 Cached tokens are not columns: they sit in `metadata.usage_object`, JSON inside a string (in some dumps twice). The
 prompt
-count includes them for every provider. `cache_hit` True is the proxy's own response cache: no model call.
+count includes them for every provider. `cache_hit` True is the proxy's own response cache: no model call. Where the
+proxy stores prompts, `messages` (or `proxy_server_request`) is hashed while reading.
 """
 
 from __future__ import annotations
 
 from kit.formats.base import Field, Format, Peek
+from kit.formats.prompts import prompt_of
 
 USAGE = ("metadata/usage_object", "response/usage", "metadata/additional_usage_values")
 
@@ -79,6 +81,7 @@ FORMAT = Format(
     columns=COLUMNS,
     checks=CHECKS,
     aside=ASIDE,
+    prompt=prompt_of,
     identity_rule="one request_id is one request; answers of the proxy's own cache and failed calls are set aside",
     token_rule="inclusive for every provider: cached and written tokens are parts of prompt_tokens",
     units={"startTime": "time, UTC where no zone is given"},

@@ -23,6 +23,10 @@ from typing import Any
 BYTES_PER_TOKEN = 4
 TRANSPORT = {"cache_control", "metadata", "index", "status"}
 PLACES = ("request", "body", "request_body", "requestBody", "input", "proxy_server_request", "inputBodyJson")
+PARTS = ("tools", "toolConfig", "functions", "system", "instructions", "systemInstruction", "system_instruction",
+         "messages", "contents", "prompt", "model", "modelId")  # fmt: skip
+PROMPT_COLUMNS = (*PARTS, *PLACES)
+"""Columns of a table that a prompt may be made of."""
 RESULT_TYPES = {"tool_result", "function_call_output", "toolResult", "functionResponse", "custom_tool_call_output"}
 CALL_TYPES = {"tool_use", "function_call", "toolUse", "functionCall", "custom_tool_call"}
 THOUGHT_TYPES = {"thinking", "redacted_thinking", "reasoning", "reasoningContent"}
@@ -127,6 +131,20 @@ def prompt_of(record: dict[str, Any]) -> Prompt | None:
             model = opened.get("model") or record.get("model") or record.get("modelId") or ""
             return Prompt(parts=tuple(parts), model=str(model))
     return None
+
+
+def opened(record: dict[str, Any]) -> dict[str, Any]:
+    """A row of a table with the JSON in its text opened."""
+    return {name: _json(value) if isinstance(value, str) else value for name, value in record.items()}
+
+
+def _json(text: str) -> Any:
+    if not text.lstrip().startswith(("{", "[")):
+        return text or None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def _opened(body: Any) -> dict[str, Any] | None:

@@ -1,21 +1,20 @@
 """Raw request dumps with messages: the most a log can tell. Prompts are hashed while reading and never stored.
 
-One JSON object per request: the request body at the top or under `request` or `body`, the answer under `response`, a
-time
-and a session beside them.
+One JSON object (or row of a table) per request: the request body at the top or under `request` or `body`, the answer
+under `response`, a time and a session beside them. A table may have the usage counts as columns of its own.
 """
 
 from __future__ import annotations
 
 from kit.formats.base import Field, Format, Peek
-from kit.formats.prompts import prompt_of
+from kit.formats.prompts import opened, prompt_of
 
 WRAPS = ("", "response/", "response/body/", "response_body/")
 
 
 def usage(*names: str) -> tuple[str, ...]:
-    """A usage count wherever the answer may be."""
-    return tuple(f"{wrap}usage/{name}" for name in names for wrap in WRAPS)
+    """A usage count wherever the answer may be, last as a column of its own."""
+    return (*(f"{wrap}usage/{name}" for name in names for wrap in WRAPS), *names)
 
 
 INCLUSIVE = "(prompt IS NOT NULL OR total IS NOT NULL OR details IS NOT NULL)"
@@ -29,13 +28,15 @@ def recognise(peek: Peek) -> float:
 
     if peek.has("prompt") and any(peek.has(name) for name in ("tokens", "input_tokens", "prefix_tokens")):
         return 0.0  # a key and its length, not a prompt and its answer
+    if peek.container in ("csv", "parquet"):
+        return 0.6 if peek.any_record(lambda record: prompt_of(opened(record)) is not None) else 0.0
     return 0.92 if peek.any_record(lambda record: prompt_of(record) is not None) else 0.0
 
 
 FORMAT = Format(
     name="raw_dump",
     title="Raw request dump with messages",
-    containers=("jsonl", "json"),
+    containers=("jsonl", "json", "csv", "parquet"),
     recognise=recognise,
     fields=(
         Field("ts", "time", ("ts", "timestamp", "time", "created_at", "start_time", "request_time", "created")),
@@ -50,7 +51,8 @@ FORMAT = Format(
         Field("prompt", "count", usage("prompt_tokens")),
         Field("given", "count", usage("input_tokens")),
         Field("total", "count", usage("total_tokens")),
-        Field("details", "json", usage("input_tokens_details", "prompt_tokens_details")),
+        Field("details", "json", tuple(f"{wrap}usage/{name}" for wrap in WRAPS for name in
+                                       ("input_tokens_details", "prompt_tokens_details"))),
         Field("cached", "count", usage("cache_read_input_tokens", "prompt_tokens_details/cached_tokens",
                                        "input_tokens_details/cached_tokens")),
         Field("written", "count", usage("cache_creation_input_tokens")),

@@ -16,7 +16,7 @@ from typing import Any
 
 import duckdb
 
-from kit.formats import REGISTRY, Format, LogError, Peek, kv_events, recognise
+from kit.formats import REGISTRY, Format, LogError, Peek, UnknownNameError, kv_events, recognise
 from kit.log import describe, hashing, identity, lines, requests, sources, staging
 from kit.log import facts as facts_of
 from kit.log.facts import LogFacts, calendar_days
@@ -27,6 +27,7 @@ __all__ = [
     "Log",
     "LogError",
     "LogFacts",
+    "UnknownNameError",
     "calendar_days",
     "hash_log",
     "inspect",
@@ -71,7 +72,7 @@ def look(
     warnings = [f"{name}: same bytes as another file; read once" for name in files.repeated]
     warnings += [f"{name}: empty file left out" for name in files.empty]
     if format_name is not None and format_name not in REGISTRY:
-        raise LogError(f"no format is called {format_name}; known are {', '.join(REGISTRY)}")
+        raise UnknownNameError(f"no format is called {format_name}; known are {', '.join(REGISTRY)}")
     chosen: list[tuple[Format, float, Peek]] = []
     for place, path in enumerate(files.paths):
         try:
@@ -87,6 +88,7 @@ def look(
     if not chosen:
         raise LogError(f"none of the {len(files.paths)} files is a log; first: {warnings[-len(files.paths)]}")
     _one_layout(chosen)
+    warnings += [note for _, _, one in chosen for note in one.notes]
     return chosen[0][0], min(item[1] for item in chosen), [item[2] for item in chosen], files, warnings
 
 
@@ -215,7 +217,8 @@ def inspect(
             "format": form.name, "title": form.title, "confidence": confidence, "sha256": files.sha256,
             "files": [one.label for one in peeks], "columns": list(peeks[0].columns),
             "rows": 0, "kept": 0, "rejected": {},
-            "missing": [], "cannot_tell": [form.refuses], "units": dict(form.units), "residency": residency(sources),
+            "missing": [], "cannot_tell": [form.refuses], "units": dict(form.units),
+            **({"residency": residency(sources)} if form.name == "vllm_kv_events" else {}),
         }  # fmt: skip
     log = load(sources, format=format, column_map=column_map)
     facts = {name: value.isoformat() if isinstance(value, datetime) else value for name, value in
@@ -244,7 +247,8 @@ def _fill(
     set_aside = requests.write_rejected(con)
     requests.order_records(con)
     sessions, chains = requests.write_requests(con)
-    kind, derived = identity.identify(con, settings.get("surrogate", "session"))
+    kind, derived, doubts = identity.identify(con, settings.get("surrogate", "session"))
+    warnings += doubts
     requests.write_views(con)
     filled = facts_of.write_coverage(con, staging.source_columns(form, peeks))
     notes = [*followed, *_clock_note(clock), *derived, *_session_note(con)]

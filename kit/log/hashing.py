@@ -16,13 +16,16 @@ import duckdb
 import pyarrow as pa
 
 from kit.formats import Format, LogError, Peek
-from kit.formats.prompts import Prompt, encoder, hash_prompt
-from kit.log.sources import open_bytes
+from kit.formats.prompts import PROMPT_COLUMNS, Prompt, encoder, hash_prompt, opened
+from kit.formats.prompts import Path as Hashed
+from kit.log.reading import reader
+from kit.log.sources import LONGEST_LINE_BYTES, open_bytes
 
 Con = duckdb.DuckDBPyConnection
 Progress = Callable[[int, int], None]
 BLOCK_TOKENS = 64
 BATCH = 2000
+TABLES = ("csv", "parquet")
 SCHEMA = pa.schema(
     [("filename", pa.string()), ("place", pa.int64()), ("keys", pa.list_(pa.uint64())),
      ("tokens", pa.list_(pa.int64())), ("types", pa.list_(pa.string()))]
@@ -36,7 +39,8 @@ def has_prompts(form: Format, peeks: Sequence[Peek]) -> bool:
     read = form.prompt
     if peeks[0].container == "text":
         return any(read(str(record["text"])) for one in peeks for record in one.records)
-    return any(one.any_record(lambda record: read(record) is not None) for one in peeks)
+    table = peeks[0].container in TABLES
+    return any(one.any_record(lambda record: read(opened(record) if table else record) is not None) for one in peeks)
 
 
 def records(one: Peek) -> Iterator[tuple[int, Any, int]]:
@@ -52,6 +56,21 @@ def records(one: Peek) -> Iterator[tuple[int, Any, int]]:
                 yield place, text if one.container == "text" else json.loads(text), len(line)
             except (ValueError, RecursionError):
                 continue
+
+
+def rows(con: Con, form: Format, peeks: Sequence[Peek]) -> Iterator[tuple[int, Any]]:
+    """(number over all files, record) of tables: the columns that may hold a prompt, JSON in them opened.
+
+    Read by a connection of its own and handed over in batches: no table ever holds them.
+    """
+    names = [name for name in PROMPT_COLUMNS if any(one.has(name) for one in peeks)]
+    relation = reader(con, form, (), peeks, LONGEST_LINE_BYTES).relation
+    apart = con.cursor()
+    chosen = ", ".join(f'"{name}"' for name in names)
+    for batch in apart.sql(f"SELECT rn, {chosen} FROM ({relation})").to_arrow_reader(BATCH):
+        for record in batch.to_pylist():
+            yield record.pop("rn"), opened(record)
+    apart.close()
 
 
 def _prompt(form: Format, record: Any) -> Prompt | None:
@@ -76,6 +95,9 @@ def hash_prompts(
         "CREATE OR REPLACE TEMP TABLE prompt_path(filename VARCHAR, place BIGINT, keys UBIGINT[], tokens BIGINT[], "
         "types VARCHAR[])"
     )
+    if peeks[0].container in TABLES:
+        exact = _hash_rows(con, form, peeks, lambda found: hash_prompt(found, block_tokens, salt, encode), progress)
+        return _attach(con, block_tokens, exact or tokenizer is not None, PLACED_ROWS)
     sizes = [one.path.stat().st_size for one in peeks]
     exact = True
     for index, one in enumerate(peeks):
@@ -93,7 +115,27 @@ def hash_prompts(
                 _tell(progress, before + min(sizes[index], seen), sum(sizes))
         _store(con, batch)
         _tell(progress, before + sizes[index], sum(sizes))
-    return _attach(con, block_tokens, exact or tokenizer is not None)
+    return _attach(con, block_tokens, exact or tokenizer is not None, PLACED)
+
+
+def _hash_rows(
+    con: Con, form: Format, peeks: Sequence[Peek], hashed: Callable[[Prompt], Hashed], progress: Progress | None
+) -> bool:
+    """The prompts of a table's rows into `prompt_path`; True when every length is exact."""
+    exact, batch = True, list[dict[str, Any]]()
+    total = int(con.sql("SELECT count(*) FROM staged").fetchall()[0][0])
+    for number, record in rows(con, form, peeks):
+        if (found := _prompt(form, record)) is None:
+            continue
+        exact = exact and found.ids is not None
+        batch.append({"filename": "", "place": number, **asdict(hashed(found))})
+        if len(batch) == BATCH:
+            _store(con, batch)
+            batch = []
+            _tell(progress, number, total)
+    _store(con, batch)
+    _tell(progress, total, total)
+    return exact
 
 
 def _tell(progress: Progress | None, done: int, total: int) -> None:
@@ -114,17 +156,20 @@ PLACED = (
 )
 
 
-def _attach(con: Con, block_tokens: int, exact: bool) -> list[str]:
+PLACED_ROWS = "(SELECT rowid AS r, '' AS filename, input_tokens, rn AS place FROM staged)"
+
+
+def _attach(con: Con, block_tokens: int, exact: bool, placed: str) -> list[str]:
     """Join paths to records by line; a path longer than the reported prompt is cut to the full blocks that fit it."""
     ratio = con.sql(
-        f"SELECT median(input_tokens / list_sum(tokens)) FROM prompt_path JOIN {PLACED} USING (filename, place) "
+        f"SELECT median(input_tokens / list_sum(tokens)) FROM prompt_path JOIN {placed} USING (filename, place) "
         "WHERE input_tokens > 0 AND len(tokens) > 0"
     ).fetchall()[0][0]
     con.execute(
         "UPDATE staged SET input_tokens = coalesce(staged.input_tokens, whole), path_keys = keys[:fits], "
         "path_tokens = tokens[:fits], path_types = types[:fits], block_tokens = $block FROM (SELECT s.r, p.*, "
         "list_sum(p.tokens) AS whole, CASE WHEN s.input_tokens < list_sum(p.tokens) THEN s.input_tokens // $block "
-        f"ELSE len(p.keys) END AS fits FROM prompt_path p JOIN {PLACED} s USING (filename, place)) WHERE "
+        f"ELSE len(p.keys) END AS fits FROM prompt_path p JOIN {placed} s USING (filename, place)) WHERE "
         "staged.rowid = r",
         {"block": block_tokens},
     )

@@ -223,36 +223,48 @@ def from_chain(con: Con, parent: Any, rooted: bool) -> int:
     return int(np.unique(scope[root > 0]).size)
 
 
-def identify(con: Con, surrogate: str) -> tuple[str | None, list[str]]:
+def parent_warnings(codes: Any, wanted: Any, parent: Any) -> list[str]:
+    """What to say of requests that name themselves, or a request that is not before them, as the one they extend."""
+    own = int(np.count_nonzero((wanted != 0) & (wanted == codes)))
+    open_ = np.flatnonzero((wanted != 0) & (wanted != codes) & (parent < 0))
+    later = int(np.count_nonzero(np.isin(wanted[open_], codes)))
+    found = ((own, "themselves as their parent"),
+             (later, "a parent that comes after them (a cycle, or clocks that disagree)"))  # fmt: skip
+    return [f"{number:,} requests name {what}; each starts a chain of its own" for number, what in found if number]
+
+
+def identify(con: Con, surrogate: str) -> tuple[str | None, list[str], list[str]]:
     """Build the nodes by the best identity the log has: (flat | blocks | chain | None, statements about what is
-    derived)."""
+    derived, warnings)."""
     have = con.sql(
         "SELECT count(path_keys), count(parent_source_id), count(prefix_key), count(chain), count(runs) FROM ordered"
     ).fetchall()[0]
     if have[4]:
         from_runs(con)
-        return "blocks", []
+        return "blocks", [], []
     if have[0]:
         con.execute("CREATE OR REPLACE TEMP VIEW path AS SELECT * FROM ordered")
         from_paths(con)
-        return "blocks", []
+        return "blocks", [], []
     if have[1]:
-        codes = [column(con, f"SELECT {code_sql(name)} AS code FROM ordered")
-                 for name in ("source_id", "parent_source_id")]  # fmt: skip
-        roots = from_chain(con, earlier(*codes), rooted=True)
+        codes, wanted = (
+            column(con, f"SELECT {code_sql(name)} AS code FROM ordered") for name in ("source_id", "parent_source_id")
+        )
+        parent = earlier(codes, wanted)
+        roots = from_chain(con, parent, rooted=True)
         note = "node: a request's prefix is its parent's prompt; a shorter prompt starts a new chain"
         shared = (
             f"node: {roots} shared roots, one per model, client version and working folder, as long as the median "
             "reported read of the other parentless requests there"
         )
-        return "chain", [note, shared] if roots else [note]
+        return "chain", [note, shared] if roots else [note], parent_warnings(codes, wanted, parent)
     if have[2]:
         from_flat(con)
-        return "flat", []
+        return "flat", [], []
     if have[3] and surrogate == "session":
         chain = column(con, f"SELECT {code_sql('chain')} AS code FROM ordered")
         from_chain(con, earlier(chain, chain), rooted=False)
-        return "chain", [SURROGATE]
+        return "chain", [SURROGATE], []
     no_identity(con)
-    return None, []
+    return None, [], []
 

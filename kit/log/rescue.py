@@ -44,8 +44,8 @@ def unpacked(one: Peek, folder: Path) -> tuple[Peek, list[Refusal]]:
     """The same file, or, when its compression is damaged, a plain copy of the whole lines before the damage."""
     if one.compression is None:
         return one, []
-    if (whole := _lines(one.path)) is not None:
-        return replace(one, lines=whole), []
+    if (counted := _lines(one.path)) is not None:
+        return replace(one, lines=counted), []
     target = folder / f"{len(list(folder.iterdir()))}.part"
     lines, rest = 0, b""
     with target.open("wb") as out:

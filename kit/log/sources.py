@@ -257,7 +257,8 @@ def _peek_csv(path: Path, text: str, packed: str | None) -> Peek:
     first = text.splitlines()[0]
     delimiter = max(",;\t|", key=first.count)
     reader = csv.reader(io.StringIO(text), delimiter=delimiter)
-    header = _distinct(name.strip() for name in next(reader))
+    given = [name.strip() for name in next(reader)]
+    header = _distinct(given)
     rows = []
     try:
         for row in reader:
@@ -267,4 +268,7 @@ def _peek_csv(path: Path, text: str, packed: str | None) -> Peek:
                 break
     except csv.Error:
         pass
-    return Peek(path, "csv", header, tuple(rows), delimiter=delimiter, compression=packed)
+    renamed = [(old, new) for old, new in zip(given, header, strict=True) if old and old != new]
+    twice = [f"{old} (the next one is read as {new})" for old, new in renamed]
+    notes = (f"{path.name}: the header names a column twice: {', '.join(twice)}",) if twice else ()
+    return Peek(path, "csv", header, tuple(rows), delimiter=delimiter, compression=packed, notes=notes)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import duckdb
 
-from kit.formats import Field, Format, LogError, Peek
+from kit.formats import Field, Format, LogError, Peek, UnknownNameError
 from kit.formats.canonical import NAMES
 from kit.formats.kinds import create_macros, refusal
 from kit.log.reading import LINE_BYTES, Reader, column, is_plain, plain_reader, quoted, reader, typed
@@ -72,7 +72,8 @@ def mapped(form: Format, column_map: Mapping[str, str] | None, peeks: Sequence[P
     ]
     for name, source in column_map.items():
         if name not in accepted:
-            raise LogError(f"--map {name}={source}: no column is called {name}; accepted are {', '.join(accepted)}")
+            known = ", ".join(accepted)
+            raise UnknownNameError(f"--map {name}={source}: no column is called {name}; accepted are {known}")
         if peeks[0].container != "jsonl" and not any(one.has(source.split("/")[0]) for one in peeks):
             found = ", ".join(peeks[0].columns[:12])
             raise LogError(f"--map {name}={source}: {peeks[0].path.name} has no column {source}; it has {found}")

@@ -1,4 +1,4 @@
-"""For those who write prompts and run the cache: where consecutive requests diverge, what that loses, and what to do."""
+"""For those who write prompts or run the cache: where consecutive requests diverge, what it loses, what to do."""
 
 from __future__ import annotations
 
@@ -31,10 +31,11 @@ def said(found: Row) -> str:
     pairs, broken = found["pairs"], found["broken"]
     within = "chain of requests" if found.get("basis") == "chain" else "root"
     if not broken:
-        return f"Every one of {numbers.count(pairs)} requests extends the one before it in its {within}: nothing breaks."
+        return f"All {numbers.count(pairs)} requests extend the one before them in their {within}: nothing breaks."
+    lost = numbers.count(found["lost_tokens"])
     return (
         f"{numbers.count(broken)} of {numbers.count(pairs)} requests ({numbers.percent(broken / pairs)}) do not extend "
-        f"the one before them in their {within}; {numbers.count(found['lost_tokens'])} tokens of the earlier prompts stood "
+        f"the one before them in their {within}; {lost} tokens of the earlier prompts stood "
         "behind the breaks and could not be found again by those requests."
     )
 
