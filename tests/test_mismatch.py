@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from kit.analysis import mismatch
+from kit import log
+from kit.analysis import mismatch, published
 from kit.policies import named
-from kit.replay import optimal
+from kit.prefix import load_paths
+from kit.replay import optimal, replay
+from kit.sample import sample_week
 
 
 @pytest.fixture(scope="module")
@@ -66,3 +71,19 @@ def test_single_calls_are_where_a_foreign_fit_costs_most(rows: list[dict]) -> No
     at = {row["way"]: row["hit_token_ratio"] for row in rows if row["log"] == "mostly single calls"}
     own = at.pop("frozen, fitted on mostly single calls")
     assert all(own > ratio for way, ratio in at.items() if way.startswith("frozen"))
+
+
+def test_a_week_as_paths_is_the_week_loaded(tmp_path: Path) -> None:
+    week = sample_week(requests=1_000, mixture=(30, 30, 40), scan=False)
+    week.write_parquet(tmp_path / "week.parquet")
+    loaded, made = load_paths(log.load([tmp_path / "week.parquet"])), mismatch.paths_of(week)
+    for name in ("tokens", "leaf", "ts_us", "input_tokens", "node_type", "parent"):
+        assert (getattr(loaded, name) == getattr(made, name)).all(), name
+    both = [replay(paths, "saecache", capacity_tokens=40_000) for paths in (loaded, made)]
+    assert (both[0].by_block == both[1].by_block).all() and both[0].learned == both[1].learned
+
+
+def test_the_mixes_stand_side_by_side() -> None:
+    found = mismatch.compared(mismatch.made_up_weeks(1, 1_000))
+    table = published.side_by_side({"nothing to compare": [], **found}).frame
+    assert table.height == 3 * (1 + 6) and table["log"].unique(maintain_order=True).to_list() == list(mismatch.MIXES)

@@ -7,22 +7,23 @@ means fitted on another week of the same mix, so no row is fitted on the very re
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import polars as pl
 
-from kit import log, numbers
+from kit import numbers
 from kit.analysis import published
 from kit.analysis.display import Sentence, Table
 from kit.intervals import REPLICATES, paired_ratio
 from kit.policies import named
-from kit.prefix import Paths, load_paths
+from kit.prefix import SESSION_TYPES, TOKEN_TYPES, Paths, build_forest, make_paths
 from kit.replay import Setting, Tally, replay
 from kit.sample import sample_week
+from kit.sample.week import LIST_COLUMNS
 
 MIXES: Mapping[str, tuple[int, int, int]] = MappingProxyType(
     {"mostly chat": (80, 0, 20), "mostly agents": (10, 80, 10), "mostly single calls": (12, 0, 88)}
@@ -36,13 +37,23 @@ UPDATE_EVICTIONS = 200.0  # these weeks are small: learn as often per request as
 
 def made_up_weeks(seed: int, requests: int = REQUESTS) -> dict[str, Paths]:
     """One week of every mix, without the nightly job, as paths."""
-    weeks = {}
-    with tempfile.TemporaryDirectory() as folder:
-        for number, (name, mix) in enumerate(MIXES.items()):
-            file = Path(folder) / f"mix{number}.parquet"
-            sample_week(seed=seed, requests=requests, mixture=mix, scan=False).write_parquet(file)
-            weeks[name] = load_paths(log.load([file]))
-    return weeks
+    return {name: paths_of(sample_week(seed=seed, requests=requests, mixture=mix, scan=False))
+            for name, mix in MIXES.items()}  # fmt: skip
+
+
+def paths_of(week: pl.DataFrame) -> Paths:
+    """A made-up week as paths, without a file between: what `load_paths` makes of it once it is loaded."""
+    sizes = week["path_keys"].list.len().to_numpy()
+    keys, tokens, types = (week[name].explode() for name in LIST_COLUMNS)
+    leaf, parent, node_tokens, _, first = build_forest(
+        np.concatenate([[0], np.cumsum(sizes)]), keys.cast(pl.UInt64).to_numpy(), tokens.to_numpy()
+    )
+    session = week["session_id"].cast(pl.Categorical).to_physical().to_numpy().astype(np.int64)
+    kind = week["session_type"].replace_strict({name: code for code, name in enumerate(SESSION_TYPES)})
+    made = make_paths(parent, node_tokens, leaf, week["ts"].dt.epoch("us").to_numpy(), week["input_tokens"].to_numpy(),
+                      sessions=session)  # fmt: skip
+    codes = types.replace_strict({name: code for code, name in enumerate(TOKEN_TYPES)}, return_dtype=pl.Int32)
+    return replace(made, tags={"session": session, "session_type": kind.to_numpy()}, node_type=codes.to_numpy()[first])
 
 
 def frozen(learned: Mapping[str, float]) -> dict[str, float]:
@@ -104,8 +115,9 @@ def _against(tally: Tally, online: Tally, replicates: int, seed: int) -> dict[st
 
 
 def compared(weeks: Mapping[str, Paths], seed: int = 1) -> dict[str, list[dict[str, Any]]]:
-    """The published systems on every week at five budgets around its knee (`published.compare_published`)."""
-    return {name: published.compare_published(paths, variants=False, seed=seed) for name, paths in weeks.items()}
+    """What `published.side_by_side` shows, on every week at five budgets around its knee."""
+    return {name: published.compare_published(paths, variants=False, seed=seed, systems=published.TOLD)
+            for name, paths in weeks.items()}  # fmt: skip
 
 
 def as_table(rows: Sequence[Mapping[str, Any]]) -> Table:

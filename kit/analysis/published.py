@@ -64,6 +64,7 @@ SYSTEMS = (
     _sae("always", predictor=float(ALWAYS)),
     _sae("never", predictor=float(NEVER)),
 )
+TOLD = tuple(one for one in SYSTEMS if one.policy in SIMPLE or one.title in (LPC, MAIN))
 VARIANTS = (
     _sae("token types not learned", ABLATION, fixed_types=1.0),
     _sae("queue weights not learned", ABLATION, fixed_queues=1.0),
@@ -93,6 +94,7 @@ def compare_published(
     variants: bool = True,
     replicates: int = REPLICATES,
     seed: int = 1,
+    systems: Sequence[Contestant] = SYSTEMS,
 ) -> list[dict[str, Any]]:
     """Hit-token ratio of every published system at every budget, with its paired interval against LRU.
 
@@ -107,7 +109,7 @@ def compare_published(
         raise ValueError("budgets must name at least one number of tokens, got none")
     middle = tokens[len(tokens) // 2]
     cells = [(one, budget) for budget in tokens
-             for one in (*SYSTEMS, *(VARIANTS if variants and budget == middle else ()))]  # fmt: skip
+             for one in (*systems, *(VARIANTS if variants and budget == middle else ()))]  # fmt: skip
     tallies = _run(paths, cells, rules)
     base = {budget: tally for (one, budget), tally in zip(cells, tallies, strict=True) if one.group == BASE}
     rows = [_row(one, tally, base[budget], replicates, seed)
@@ -210,15 +212,15 @@ def _grid(rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]]
 def side_by_side(logs: Mapping[str, Sequence[Mapping[str, Any]]]) -> Table:
     """Several logs, each by its own budgets (around its knee, doubling): the simple policies, LPC by turn count,
     SAECache-style with the prior by type, and the optimum, with the paired interval against LRU."""
-    told = {*(one.title for one in SYSTEMS if one.policy in SIMPLE), LPC, MAIN}
+    told = {one.title for one in TOLD}
     lines: list[list[str]] = []
     for name, rows in logs.items():
         head, grid = _grid([row for row in rows if row["system"] in told or row["group"] == BOUND])
-        lines += [[name, *line] for line in [["budget, tokens", *head[1:]], *grid]]
-    steps = ["a quarter of the knee", "half", "the knee", "twice", "four times"]
-    width = max((len(line) for line in lines), default=2) - 2
-    names = ["log", "system", *(steps if width == len(steps) else map(str, range(1, width + 1)))]
-    return Table(pl.DataFrame(lines, schema=names, orient="row"), "Hit-token ratio, difference to LRU in points [95 %]")
+        lines += [[name, *line] for line in (head, *grid) if rows]
+    schema = ["log", "system", "a quarter of the knee", "half the knee", "the knee", "twice the knee",
+              "four times the knee"]  # fmt: skip
+    caption = "Hit-token ratio, and its difference to LRU in points [95 %]"
+    return Table(pl.DataFrame(lines, schema=schema, orient="row"), caption)
 
 
 def _cell(row: Mapping[str, Any]) -> str:
