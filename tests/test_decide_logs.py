@@ -300,16 +300,34 @@ def test_row_11_when_counters_are_not_trusted(tmp_path: Path) -> None:
 
 
 def test_worked_example_says_lfu_with_length_as_near_miss(tmp_path: Path) -> None:
-    found = decision(worked_example("seed"), tmp_path, capacity_tokens=440_000)
+    told = results(worked_example("seed"), tmp_path, capacity_tokens=440_000)
+    found = told["decision"]
     assert (found["rule"], found["policy"]) == (6, "lfu_decay")
+    # Of 47.6 million hit tokens without limit LRU keeps 17.4 million, and 29.8 million with double the budget (x 1.71);
+    # LFU gains more than half of what doubling gains, and 201 of 4,050 keys (the top 5 %) carry over 60 % of requests.
+    hits = {(row["policy"], row["capacity_label"]): row["hit_tokens"] / 1e6 for row in told["replay"]
+            if (row["assumption"], row["window"]) == ("neutral", "cold")}  # fmt: skip
+    assert hits["lru", "actual"] == pytest.approx(17.4, rel=0.05)
+    assert hits["lru", "double"] == pytest.approx(29.8, rel=0.05)
+    assert hits["length", "actual"] == pytest.approx(47.6, rel=0.01)
+    assert (
+        found["trail"][4]["values"]["policy_gain_of_room"] > 1
+        and found["trail"][6]["values"]["top_key_request_share"] > 0.6
+    )
     # Length keeps a little more (47.6 of 47.3 million hit tokens), but not clearly more than LFU with decay.
     assert "Length" in found["near_misses"][0]["text"]
     assert found["trail"][8]["values"]["length_worst"]["baseline"] == "lfu_decay"
 
 
 def test_one_hot_40k_key_is_why_tokens_and_not_hits_decide(tmp_path: Path) -> None:
-    found = decision(worked_example("seed", one_hot_40k=True), tmp_path, capacity_tokens=472_000)
+    # At 440,000 tokens Length has 5,840 hits to LFU's 5,698, but 46.8 million hit tokens to its 48.8 million.
+    told = results(worked_example("seed", one_hot_40k=True), tmp_path, capacity_tokens=440_000)
+    found = told["decision"]
     assert (found["rule"], found["policy"]) == (6, "lfu_decay")
+    at = {row["policy"]: row for row in told["replay"]
+          if (row["assumption"], row["window"], row["capacity_label"]) == ("neutral", "cold", "actual")}  # fmt: skip
+    assert at["length"]["hits"] > at["lfu_decay"]["hits"]
+    assert at["length"]["hit_tokens"] < at["lfu_decay"]["hit_tokens"]
     worst = found["trail"][8]["values"]["length_worst"]
     assert worst["baseline"] == "lfu_decay" and worst["hit_ratio_change"] < 0
 
@@ -339,14 +357,23 @@ def test_a_day_more_of_the_same_does_not_flip_the_verdict(tmp_path: Path) -> Non
         assert decision(log, tmp_path, capacity_tokens=440_000)["rule"] == 6
 
 
-@pytest.mark.parametrize(("blocks", "rule", "policy"), [(10_000, 4, "lru"), (3_000, 9, "lfu"), (1_000, 9, "lfu")])
-def test_mooncake_depends_on_the_budget(blocks: int, rule: int, policy: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("blocks", "rule", "policy", "lift", "gain"),
+    [(10_000, 4, "lru", 1.366, 0.0), (3_000, 9, "lfu_perfect", 2.140, 0.050), (1_000, 9, "lfu_perfect", 1.227, 0.033)],
+)
+def test_mooncake_depends_on_the_budget(
+    blocks: int, rule: int, policy: str, lift: float, gain: float, tmp_path: Path
+) -> None:
     """Room is short at 10,000 blocks; at 3,000 and 1,000 a frequency that survives eviction wins by replay alone."""
-    found = decision(
-        shared_data("mooncake_conversation.jsonl"),
-        tmp_path,
-        capacity_tokens=blocks * 512,
-        policies="lru,lfu_perfect,lfu_decay",
-    )
-    assert found["rule"] == rule
-    assert found["policy"].startswith(policy)
+    log, tokens = shared_data("mooncake_conversation.jsonl"), blocks * 512
+    found = decision(log, tmp_path, capacity_tokens=tokens, policies="lru,lfu,lfu_perfect,length,fifo")
+    assert (found["rule"], found["policy"]) == (rule, policy)
+    room = found["trail"][4]["values"]
+    assert room["room_lift"] == pytest.approx(lift, abs=0.002)
+    assert (room["policy_gain_of_room"] < 0.5) is (rule == 4)
+    if rule == 9:
+        best = found["trail"][9]["values"]["challenger"]
+        assert best["interval"]["low"] > 0.02 and best["hit_ratio_change"] == pytest.approx(gain, abs=0.002)
+        # Over an hour a half-life of a day forgets next to nothing: the decayed LFU is as good, and may be named too.
+        both = decision(log, tmp_path, capacity_tokens=tokens, policies="lru,lfu_perfect,lfu_decay")
+        assert both["rule"] == 9 and both["policy"] in ("lfu_perfect", "lfu_decay")
