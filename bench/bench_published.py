@@ -34,6 +34,7 @@ PUBLIC = (
     ("claude_agents_week.csv", "agent sessions of one week (chains, no token types)", None),
     ("mooncake_conversation.jsonl", "Mooncake conversation (no sessions, no types)", None),
 )
+BY_REQUEST = "the same coding sessions and blocks, token types BY REQUEST (what its input was)"
 BY_CHARACTERS = ("claude_agents_week.csv", "the same agent sessions, token types ESTIMATED from characters by type")
 MIXES = ((33, 0, 67), (12, 0, 88), (0, 0, 100))
 
@@ -49,6 +50,8 @@ def logs(folder: Path) -> Iterator[tuple[str, prefix.Paths | None]]:
     for name, title, block in PUBLIC:
         file = TRACES / name
         yield title, prefix.load_paths(log.load([file]), block_tokens=block) if file.exists() else None
+    file = TRACES / PUBLIC[0][0]
+    yield BY_REQUEST, own_columns.typed_by_request(log.load([file]), file, PUBLIC[0][2]) if file.exists() else None
     file, title = TRACES / BY_CHARACTERS[0], BY_CHARACTERS[1]
     yield title, own_columns.typed_by_characters(log.load([file]), file) if file.exists() else None
 

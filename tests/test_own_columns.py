@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -51,6 +53,23 @@ def test_the_split_adds_up() -> None:
     assert (plain.path_tokens[plain.leaf[used]] == typed.path_tokens[typed.leaf[used]]).all()
     assert (typed.tokens > 0).all() and typed.node_type.size == typed.parent.size > plain.parent.size
     assert "ESTIMATED" in own_columns.ESTIMATED
+
+
+def test_blocks_take_the_type_of_the_request_that_brought_them(tmp_path: Path) -> None:
+    # blocks of 4 tokens. The first request brings 1 to 5: 8 tokens of tools (1, 2), 4 of system (3), then its text
+    # (4, 5); the second tool results (6, 7), the third a mixture (8)
+    def row(second: float, tokens: int, last: int, types: list[str]) -> dict[str, object]:
+        return {"session": "w1", "agent": "main", "t": second, "model": "m", "input_tokens": tokens, "output_tokens": 1,
+                "tool_tokens": 8, "system_tokens": 4, "input_types": types, "output_types": ["text"], "stop": "end",
+                "api_time": 1.0, "think_time": 0.0, "block": 4, "n_blocks": last, "hash_runs": [[1, last]]}  # fmt: skip
+
+    rows = [row(0, 20, 5, ["text"]), row(9, 28, 7, ["tool_result"]), row(18, 32, 8, ["text", "tool_result"])]
+    file = tmp_path / "coding.jsonl"
+    file.write_text("".join(json.dumps(one) + "\n" for one in rows))
+    paths = own_columns.typed_by_request(log.load([file]), file, block_tokens=4)
+    order = np.argsort(paths.depth)
+    assert [TOKEN_TYPES[kind] for kind in paths.node_type[order]] == [
+        "tools", "tools", "system", "user", "user", "tool_result", "tool_result", "other"]  # fmt: skip
 
 
 def test_errors_say_what_to_do(tmp_path: Path) -> None:

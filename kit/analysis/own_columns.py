@@ -1,7 +1,7 @@
 """Columns of a log's own file that the request table does not carry: read beside it, in the order of the requests.
 
-Two systems ask for such columns: characters by type (token types of agent sessions, *estimated*), and the attention
-each block drew (heavy hitters). Nothing of this enters the report.
+Such columns are characters by type (token types of agent sessions, *estimated*), content types per request (token
+types of coding sessions, by request), and the attention each block drew (heavy hitters). The report has none of it.
 """
 
 from __future__ import annotations
@@ -38,9 +38,12 @@ HEAVY_HITTERS = describe(h2o_blocks, candidate=False)
 """Runs on the paths of `with_attention` only, so it is not in the registry: `replay(paths, HEAVY_HITTERS, ...)`."""
 
 
-def own_columns(log: Log, source: str | Path, columns: Mapping[str, str], key: str = "request_id") -> pl.DataFrame:
+def own_columns(
+    log: Log, source: str | Path, columns: Mapping[str, str], key: str | None = "request_id"
+) -> pl.DataFrame:
     """The columns (name -> DuckDB type) of `source`, one row per request in order, null where the file has no such id.
 
+    `key` names the column of the log's own ids; None goes by the number of the record (from 1), for a log of one file.
     Raises ValueError for an unknown kind of file, a missing column, or where no id of the log is in the file.
     """
     source = Path(source)
@@ -50,12 +53,14 @@ def own_columns(log: Log, source: str | Path, columns: Mapping[str, str], key: s
     wanted = ", ".join(f'try_cast("{name}" AS {kind}) AS "{name}"' for name, kind in columns.items())
     with duckdb.connect() as con:
         there = [row[0] for row in con.execute(f"DESCRIBE SELECT * FROM {reader}", [str(source)]).fetchall()]
-        for name in (key, *columns):
+        for name in (*([key] if key else []), *columns):
             if name not in there:
                 raise ValueError(f"{source.name}: no column {name!r}; it has {', '.join(there)}")
-        query = f'SELECT "{key}"::VARCHAR AS source_id, {wanted} FROM {reader}'
+        number = f'"{key}"::VARCHAR' if key else "(row_number() OVER ())::VARCHAR"
+        query = f"SELECT {number} AS source_id, {wanted} FROM {reader}"
         found = pl.DataFrame(con.sql(query, params=[str(source)]))
-    requests = pl.DataFrame(log.con.sql("SELECT source_id FROM request ORDER BY request_id"))
+    by = "source_id" if key else "line::VARCHAR AS source_id"
+    requests = pl.DataFrame(log.con.sql(f"SELECT {by} FROM request ORDER BY request_id"))
     if not requests["source_id"].is_in(found["source_id"].implode()).any():
         raise ValueError(f"{source.name}: none of its {found.height} values of {key!r} is a request of this log")
     first = found.unique("source_id", keep="first", maintain_order=True)
@@ -81,6 +86,35 @@ def typed_by_characters(log: Log, source: str | Path) -> Paths:
     weights = np.column_stack([shared, parts, silent])
     kinds = [TOKEN_TYPES.index(name) for name in ("system", *CHARACTERS.values(), "other")]
     return cut(paths, weights, np.array(kinds, np.int32))
+
+
+def typed_by_request(log: Log, source: str | Path, block_tokens: int | None = None) -> Paths:
+    """Paths of a log that names content types per request (`input_types`), each block typed by the first request that
+    has it: `tools`, then `system` for as many tokens as it counts of them, then `tool_result` where all of its input is
+    tool results, `user` where all is text, else `other`. Types are BY REQUEST: the answer before it counts with its
+    input."""
+    paths = load_paths(log, block_tokens=block_tokens).by_unit
+    columns = {"input_types": "VARCHAR[]", "tool_tokens": "BIGINT", "system_tokens": "BIGINT"}
+    told = own_columns(log, source, columns, key=None)
+    lone = pl.when(pl.col("input_types").list.n_unique() == 1).then(pl.col("input_types").list.first())
+    kinds = told.select(lone.replace_strict({"tool_result": "tool_result", "text": "user"}, default="other"))
+    codes = np.array([TOKEN_TYPES.index(kind) for kind in kinds.to_series().fill_null("other")])
+    by = first_user(paths)
+    start = paths.path_tokens - paths.tokens
+    tools, system = (told[name].fill_null(0).to_numpy()[by] for name in ("tool_tokens", "system_tokens"))
+    found = np.select([start < tools, start < tools + system],
+                      [TOKEN_TYPES.index("tools"), TOKEN_TYPES.index("system")], codes[by])  # fmt: skip
+    return replace(paths, node_type=found.astype(np.int32))
+
+
+def first_user(paths: Paths) -> NDArray[np.int64]:
+    """The first request whose path passes each node (ends there or below)."""
+    by = first_request(paths)
+    by[by < 0] = paths.requests
+    for depth in range(int(paths.depth.max(initial=0)), 0, -1):
+        here = np.flatnonzero(paths.depth == depth)
+        np.minimum.at(by, paths.parent[here], by[here])
+    return by
 
 
 def first_request(paths: Paths) -> NDArray[np.int64]:
