@@ -107,6 +107,7 @@ def test_tables_hold_every_row(week_rows: list[dict]) -> None:
     """No system and no budget is left out, in the notebook's table as in the written one."""
     table = published.as_table(week_rows).frame
     assert table.width == 6 and table.height == len({row["system"] for row in week_rows})
+    assert "SAECache-style ran with predictor 2, eta 0.1, update_evict" in published.as_table(week_rows).caption
     filled = sum(cell != "" for line in table.rows() for cell in line[1:])
     assert filled == len(week_rows) == published.as_markdown(week_rows).count("%")
     both = published.side_by_side({"one": week_rows, "two": week_rows}).frame

@@ -187,9 +187,11 @@ def difference(row: Mapping[str, Any]) -> str:
 
 
 def as_table(rows: Sequence[Mapping[str, Any]], caption: str = "Published systems against LRU") -> Table:
-    """The rows for reading: systems down, budgets across, `69.4% +0.25 [+0.13, +0.37]` in a cell."""
+    """The rows for reading: systems down, budgets across, `69.4% +0.25 [+0.13, +0.37]` in a cell; the caption says with
+    which constants SAECache-style ran."""
     names, lines = _grid(rows)
-    return Table(pl.DataFrame(lines, schema=names, orient="row"), caption)
+    note = next((f". SAECache-style ran with {row['note']}" for row in rows if row["system"] == MAIN), "")
+    return Table(pl.DataFrame(lines, schema=names, orient="row"), f"{caption}{note}")
 
 
 def as_markdown(rows: Sequence[Mapping[str, Any]]) -> str:
