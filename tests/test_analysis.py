@@ -275,7 +275,7 @@ def test_values_that_are_no_numbers_are_refused_by_name(value: float) -> None:
 
 
 def test_a_label_that_spells_nan_is_text() -> None:
-    assert from_values({"key_cut": "NaN"}).key_cut == "NaN"
+    assert from_values({"model": "NaN"}).model == "NaN"
     assert from_values({"capacity_tokens": None}).capacity_tokens is None
 
 

@@ -57,9 +57,9 @@ def test_what_to_watch_after_a_switch_by_hand() -> None:
     better = contrast("lfu_decay", base_value=0.0123, base_hit_ratio=0.24)
     found = decide.decide(replace(QUIET, online=(better,))).watch
     assert found is not None and found.text() == (
-        "Watch cost per request: $0.0123 with LRU, $0.0103 expected (95% interval $0.0093 to $0.0113). Turn back if it "
-        "is above $0.0123, or under 24.0% of input tokens are found cached, in the 2 weeks after the change, at the "
-        "same mix of session types (python -m kit compare BEFORE AFTER says so)."
+        "Watch cost per request: $0.0123 with LRU, $0.0103 expected (−$0.002, 95% interval −$0.003 to −$0.001). Turn "
+        "back if it is above $0.0123, or under 24.0% of input tokens are found cached, in the 2 weeks after the "
+        "change, at the same mix of session types (python -m kit compare BEFORE AFTER says so)."
     )
     assert found.as_dict()["hit_token_ratio_expected"] == pytest.approx(0.29)
     engine = contrast(
@@ -67,8 +67,8 @@ def test_what_to_watch_after_a_switch_by_hand() -> None:
     )
     told = decide.decide(replace(QUIET, tier_mode="engine", online=(engine,))).watch
     assert told is not None and told.text().startswith(
-        "Watch the share of input tokens found cached: 24.0% with LRU, 29.0% expected (95% interval 27.0% to 31.0%). "
-        "Turn back if under 24.0% of input tokens are found cached, in the 2 weeks"
+        "Watch the share of input tokens found cached: 24.0% with LRU, 29.0% expected (+5.0 pt, 95% interval +3.0 pt "
+        "to +7.0 pt). Turn back if under 24.0% of input tokens are found cached, in the 2 weeks"
     )
     assert decide.decide(QUIET).watch is None
 
@@ -150,6 +150,14 @@ def test_nearest_flip_in_words() -> None:
     assert [row["flips"] for row in found.as_dict()["map"]] == [True, True, False]
     calm = Sensitivity([(Variation("budget", "at 1.2x the budget", 1.2), same)], base)
     assert calm.as_dict()["nearest"] == "Nothing that was tried changes the answer."
+
+
+def test_the_same_rule_with_another_policy_is_told_as_that() -> None:
+    one, other = (decide.decide(replace(QUIET, online=(contrast(name),))) for name in ("gdsf", "lfu"))
+    found = Sensitivity([(Variation("budget", "at 2x the budget", 2.0), other)], one)
+    assert found.nearest is not None and found.nearest.startswith(
+        "At 2x the budget, rule 9 names another policy: switch"
+    )
 
 
 def test_which_row_keeps_lru_is_no_flip_but_buying_room_is() -> None:

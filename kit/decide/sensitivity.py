@@ -43,8 +43,10 @@ class Sensitivity:
         if not self.flips:
             return None
         variation, found = self.flips[0]
-        words = variation.words[0].upper() + variation.words[1:]
-        return f"{words}, rule {_rule(found)} fires instead of rule {_rule(self.base)}: {_action(found)}."
+        words, rule = variation.words[0].upper() + variation.words[1:], _rule(found)
+        same = rule == _rule(self.base)
+        told = f"rule {rule} names another policy" if same else f"rule {rule} fires instead of rule {_rule(self.base)}"
+        return f"{words}, {told}: {_action(found)}."
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for results.json: base, map and nearest."""

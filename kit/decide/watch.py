@@ -6,12 +6,13 @@ one's own, where there is no bill, the share of tokens found cached alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from kit import numbers
 from kit.decide.evidence import COST, Contrast, Evidence
+from kit.decide.read import cost_change
 
 WEEKS = 2
 
@@ -30,46 +31,45 @@ class Watch:
         """The share of tokens found cached that the replay gives."""
         return self.found_now + (self.change.hit_ratio_change or 0.0)
 
+    @property
+    def expected(self) -> float | None:
+        """The measure the replay gives after the change; None where the difference has no interval."""
+        return None if self.change.interval is None else self.now + self.change.interval.value
+
     def as_dict(self) -> dict[str, Any]:
-        """Plain values for results.json."""
-        ends = [None if end is None else float(f"{end:.12g}") for end in self._expected()]
+        """Plain values for results.json; `change` is expected minus now."""
         return {
             "measure": self.change.measure,
             "currency": self.change.currency,
             "now": self.now,
-            "expected": dict(zip(("value", "low", "high"), ends, strict=True)),
+            "expected": self.expected,
+            "change": None if self.change.interval is None else self.change.interval.as_dict(),
             "hit_token_ratio_now": self.found_now,
             "hit_token_ratio_expected": self.found_expected,
             "sentence": self.text(),
         }
 
-    def _expected(self) -> tuple[float | None, float | None, float | None]:
-        found = self.change.interval
-        return (None,) * 3 if found is None else (self.now + found.value, self.now + found.low, self.now + found.high)
-
     def text(self) -> str:
         """What to watch and when to turn back, in two sentences."""
-        money = self.change.measure == COST
+        money, currency = self.change.measure == COST, self.change.currency or "USD"
         what = "cost per request" if money else "the share of input tokens found cached"
-        write = self._writer()
-        value, low, high = (write(end) for end in self._expected())
-        expected = f"{value} expected (95% interval {numbers.span(low, high)})"
+        now, expected = (numbers.unit_price(one, currency) if money else numbers.percent(one)
+                         for one in (self.now, self.expected))  # fmt: skip
         floor = f"under {numbers.percent(self.found_now)} of input tokens are found cached"
-        turn = f"it is above {write(self.now)}, or {floor}," if money else f"{floor},"
+        turn = f"it is above {now}, or {floor}," if money else f"{floor},"
         return (
-            f"Watch {what}: {write(self.now)} with LRU, {expected}. Turn back if {turn} in the {WEEKS} weeks after the "
-            "change, at the same mix of session types (python -m kit compare BEFORE AFTER says so)."
+            f"Watch {what}: {now} with LRU, {expected} expected{self._band()}. Turn back if {turn} in the {WEEKS} "
+            "weeks after the change, at the same mix of session types (python -m kit compare BEFORE AFTER says so)."
         )
 
-    def _writer(self) -> Callable[[float | None], str]:
-        if self.change.measure != COST:
-            return numbers.percent
-        currency = self.change.currency
-        return (lambda amount: numbers.unit_price(amount, currency)) if currency else _equivalents
-
-
-def _equivalents(amount: float | None) -> str:
-    return f"{numbers.count(amount)} token equivalents"
+    def _band(self) -> str:
+        """The expected change with its interval, in brackets."""
+        found = self.change.interval
+        if found is None:
+            return ""
+        write = partial(cost_change, currency=self.change.currency) if self.change.measure == COST else numbers.points
+        value, low, high = (write(end) for end in (found.value, found.low, found.high))
+        return f" ({value}, {found.level:.0%} interval {numbers.span(low, high)})"
 
 
 def watch(evidence: Evidence, policy: str, room: bool) -> Watch | None:
