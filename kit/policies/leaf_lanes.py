@@ -22,13 +22,14 @@ SPOT = [("order", np.int64), ("at", np.int32), ("parent", np.int32), ("children"
 """`order` rises with the last use and falls with depth, `at` place in the lane's heap (-1 = no leaf, or not resident),
 `children` resident ones, `lane` of the last use, `there` = resident."""
 
-LANE = [("start", np.int32), ("leaves", np.int32), ("slot", np.int32), ("best", np.int32), ("seen", np.int64),
-        ("value", np.float64), ("asked", np.int64), ("since", np.int64)]  # fmt: skip
+LANE = [("start", np.int32), ("leaves", np.int32), ("slot", np.int32), ("best", np.int32), ("skipped", np.int64),
+        ("order", np.int64), ("since_us", np.int64), ("asked", np.int64), ("value", np.float64)]  # fmt: skip
 """`start` of its stretch of the heap, how many `leaves` it holds, its place in `live` (`slot`); the leaf it would give
-up (`best`) as looked up for request `seen` (-1 = look again), and its `value`: a leaf used last at `since`, weighed for
-request `asked` (-1 = weigh again)."""
+up (`best`, LOOK = look at its head again, NONE = nothing but what request `skipped` pins), its `order` and last use
+`since_us`; what that is worth at request `asked` (`value`; -1 = weigh again)."""
 
 DEEPEST = (1 << 31) - 1
+LOOK, NONE = -1, -2
 COUNT, REQUEST, SPARE = 0, 1, 2
 FIRST = SPARE + 2
 
@@ -40,7 +41,7 @@ def empty_core(lane: list[Any], most: NDArray[np.int64], *arrays: tuple[Any, ...
     core = np.zeros(1, np.dtype([("live", np.int64, FIRST + most.size), ("lanes", lanes, most.size), *arrays],
                                 align=True)).view(np.recarray)[0]  # fmt: skip
     core.lanes["start"] = np.cumsum(most) - most
-    for name in ("slot", "best", "seen", "asked"):
+    for name in ("slot", "best", "skipped", "asked"):
         core.lanes[name] = -1
     core.live[REQUEST] = -1
     return core, np.full(int(most.sum()), -1, np.int32)
@@ -109,7 +110,7 @@ def refill(p: Any, which: int, place: int, node: int) -> None:
     """A node takes a place of a lane's heap that another one leaves."""
     lane = p.core.lanes[which]
     start = np.int64(lane.start)
-    lane.seen = -1
+    lane.best = LOOK
     if place > 0 and p.spots[node].order < p.spots[p.heap[start + ((place - 1) >> 1)]].order:
         sift_up(p, start, place, node)
     else:
@@ -119,7 +120,7 @@ def refill(p: Any, which: int, place: int, node: int) -> None:
 def shrink_lane(p: Any, which: int, place: int) -> None:
     """A place of a lane's heap is left: its last node takes it."""
     lane = p.core.lanes[which]
-    lane.seen = -1
+    lane.best = LOOK
     lane.leaves -= 1
     if place < lane.leaves:
         refill(p, which, place, np.int64(p.heap[lane.start + lane.leaves]))
@@ -134,7 +135,7 @@ def add_leaf(p: Any, node: int) -> None:
     """A node with its order and lane set becomes a leaf."""
     which = np.int64(p.spots[node].lane)
     lane = p.core.lanes[which]
-    lane.seen = -1
+    lane.best = LOOK
     place = np.int64(lane.leaves)
     lane.leaves += 1
     if place == 0:
@@ -177,16 +178,30 @@ def give_up(p: Any, node: int) -> None:
         add_leaf(p, parent)
 
 
-def free_head(p: Any, which: int, nodes: Any, request: int) -> int:
-    """The oldest leaf of a lane that the request does not pin (a path pins at most one leaf); -1 = none."""
+def look(p: Any, which: int) -> None:
+    """The head of a lane is what it would give up; what was worked out for another leaf of the same use still holds."""
+    lane = p.core.lanes[which]
+    lane.best = p.heap[lane.start]
+    lane.skipped = -1
+    order = np.int64(p.spots[lane.best].order)
+    if lane.asked < 0 or last_use(order) != last_use(np.int64(lane.order)):
+        lane.since_us = p.asks[last_use(order)].ts_us
+        lane.asked = -1
+    lane.order = order
+
+
+def look_past(p: Any, which: int, request: int) -> None:
+    """The request pins the head of a lane (a path pins at most one leaf): the next oldest stands for it until then."""
     lane = p.core.lanes[which]
     start = np.int64(lane.start)
-    node = np.int64(p.heap[start])
-    if nodes[node].pinned != request:
-        return node
+    lane.best = NONE
+    lane.skipped = request
+    lane.asked = -1
     if lane.leaves < 2:
-        return np.int64(-1)
+        return
     node = np.int64(p.heap[start + 1])
     if lane.leaves > 2 and p.spots[p.heap[start + 2]].order < p.spots[node].order:
         node = np.int64(p.heap[start + 2])
-    return node
+    lane.best = node
+    lane.order = p.spots[node].order
+    lane.since_us = p.asks[last_use(np.int64(lane.order))].ts_us

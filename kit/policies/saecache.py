@@ -26,15 +26,17 @@ from numpy.typing import NDArray
 from kit.policies.leaf_lanes import (
     COUNT,
     FIRST,
+    LOOK,
+    NONE,
     REQUEST,
     add_leaf,
     depth_of,
     drop_leaf,
     empty_core,
     empty_spots,
-    free_head,
     give_up,
-    last_use,
+    look,
+    look_past,
     new_child,
     order_of,
 )
@@ -286,26 +288,30 @@ def score(p: Any, which: int, idle_seconds: float) -> float:
     return p.core.learned[ALPHA, queue] * p.core.learned[WEIGHT, kind] * chance / idle
 
 
-def weigh(p: Any, which: int, nodes: Any, request: int, seen: int) -> None:
-    """Work out what a lane would give up, and with what score."""
-    lane = p.core.lanes[which]
-    node = free_head(p, which, nodes, request)
-    lane.best = node
-    lane.seen = seen
-    if node < 0:
-        return
-    since = last_use(p.spots[node].order)
-    if lane.asked != seen or lane.since != since:
-        lane.asked = seen
-        lane.since = since
-        lane.value = score(p, which, (p.asks[seen].ts_us - p.asks[since].ts_us) * 1e-6)
-
-
 def victim(p: Any, own: Any, nodes: Any, request: int) -> int:
     """The leaf with the lowest score among the oldest leaves of all lanes, taken out; -1 = none. What stands in
     evict-first lanes goes before all else. Every so many evictions the weights are learned anew."""
-    seen = request if request >= 0 else p.core.live[REQUEST]
-    best = np.int64(-1)
+    asked = request if request >= 0 else p.core.live[REQUEST]
+    lane = lowest_lane(p, asked)
+    while lane >= 0 and nodes[p.core.lanes[lane].best].pinned == request:
+        look_past(p, lane, asked)
+        lane = lowest_lane(p, asked)
+    if lane < 0:
+        return np.int64(-1)
+    best = np.int64(p.core.lanes[lane].best)
+    give_up(p, best)
+    p.spots[best].gone = True
+    p.core.live[EVICTED] += 1
+    if p.core.live[EVICTED] >= p.core.learned[OPTIONS, UPDATE]:
+        p.core.live[EVICTED] = 0
+        learn(p)
+    return best
+
+
+def lowest_lane(p: Any, asked: int) -> int:
+    """The lane whose oldest leaf has the lowest score at a request: an evict-first one, else any; -1 = none."""
+    now_us = p.asks[asked].ts_us
+    chosen = np.int64(-1)
     lowest, tie = np.inf, np.int64(0)
     for only_first in (True, False):
         for k in range(FIRST, FIRST + p.core.live[COUNT]):
@@ -313,23 +319,18 @@ def victim(p: Any, own: Any, nodes: Any, request: int) -> int:
             if (which < TYPES) != only_first:
                 continue
             lane = p.core.lanes[which]
-            if lane.seen != seen:
-                weigh(p, which, nodes, request, seen)
-            if lane.best < 0 or lane.value > lowest:
+            if lane.best == LOOK or (lane.skipped >= 0 and lane.skipped != asked):
+                look(p, which)
+            if lane.best == NONE:
                 continue
-            order = p.spots[lane.best].order
-            if lane.value < lowest or before(order, tie):
-                best, lowest, tie = np.int64(lane.best), lane.value, order
-        if best >= 0:
+            if lane.asked != asked:
+                lane.asked = asked
+                lane.value = score(p, which, (now_us - lane.since_us) * 1e-6)
+            if lane.value < lowest or (lane.value == lowest and before(np.int64(lane.order), tie)):
+                chosen, lowest, tie = which, lane.value, np.int64(lane.order)
+        if chosen >= 0:
             break
-    if best >= 0:
-        give_up(p, best)
-        p.spots[best].gone = True
-        p.core.live[EVICTED] += 1
-        if p.core.live[EVICTED] >= p.core.learned[OPTIONS, UPDATE]:
-            p.core.live[EVICTED] = 0
-            learn(p)
-    return best
+    return chosen
 
 
 def before(order: int, other: int) -> bool:

@@ -85,7 +85,7 @@ def gather(p: Any) -> None:
         p.core.learned[QUEUE_ROOM, queue_of(which)] += p.core.lanes[which].placed
         p.core.lanes[which].hit = 0
         p.core.lanes[which].placed = 0
-        p.core.lanes[which].seen = p.core.lanes[which].asked = -1
+        p.core.lanes[which].asked = -1
 
 
 def learn(p: Any) -> None:
