@@ -113,11 +113,14 @@ def scatter(codes: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 @njit(cache=True, nogil=True)
-def _grow(slots: Any, parent: Any, key_of: Any, nodes: int) -> Any:
-    """Twice as many slots, every node placed again."""
+def _grow(slots: Any, parent: Any, key_of: Any) -> Any:
+    """Twice as many slots, every node in them placed again."""
     larger = np.full(slots.size * 2, -1, np.int32)
     mask = np.uint64(larger.size - 1)
-    for node in range(nodes):
+    for old in range(slots.size):
+        node = slots[old]
+        if node < 0:
+            continue
         at = _mix(np.uint64(parent[node] + 1), key_of[node]) & mask
         while larger[at] >= 0:
             at = (at + np.uint64(1)) & mask
@@ -127,6 +130,7 @@ def _grow(slots: Any, parent: Any, key_of: Any, nodes: int) -> Any:
 
 @njit(cache=True, nogil=True)
 def _forest(offsets: Any, keys: Any, tokens: Any) -> Any:
+    """A node's first child is kept beside it, and only further children are looked up: most paths never branch."""
     touches = keys.size
     parent = np.empty(touches, np.int32)
     key_of = np.empty(touches, np.uint64)
@@ -135,25 +139,34 @@ def _forest(offsets: Any, keys: Any, tokens: Any) -> Any:
     first_touch = np.empty(touches, np.int64)
     leaf = np.full(offsets.size - 1, -1, np.int32)
     slots = np.full(1024, -1, np.int32)
-    nodes = 0
+    child = np.full(touches + 1, -1, np.int32)
+    nodes = placed = 0
     for request in range(offsets.size - 1):
         above = np.int32(-1)
         for touch in range(offsets[request], offsets[request + 1]):
-            if nodes * 2 >= slots.size:
-                slots = _grow(slots, parent, key_of, nodes)
-            mask = np.uint64(slots.size - 1)
-            at = _mix(np.uint64(above + 1), keys[touch]) & mask
-            while slots[at] >= 0 and (parent[slots[at]] != above or key_of[slots[at]] != keys[touch]):
-                at = (at + np.uint64(1)) & mask
-            if slots[at] < 0:
-                slots[at] = nodes
+            node = child[above + 1]
+            if node < 0:
+                child[above + 1] = nodes
+            elif key_of[node] != keys[touch]:
+                if placed * 2 >= slots.size:
+                    slots = _grow(slots, parent, key_of)
+                mask = np.uint64(slots.size - 1)
+                at = _mix(np.uint64(above + 1), keys[touch]) & mask
+                while slots[at] >= 0 and (parent[slots[at]] != above or key_of[slots[at]] != keys[touch]):
+                    at = (at + np.uint64(1)) & mask
+                node = slots[at]
+                if node < 0:
+                    slots[at] = nodes
+                    placed += 1
+            if node < 0:
+                node = np.int32(nodes)
                 parent[nodes] = above
                 key_of[nodes] = keys[touch]
                 node_tokens[nodes] = tokens[touch]
                 depth[nodes] = touch - offsets[request]
                 first_touch[nodes] = touch
                 nodes += 1
-            above = slots[at]
+            above = node
         leaf[request] = above
     return leaf, parent[:nodes].copy(), node_tokens[:nodes].copy(), depth[:nodes].copy(), first_touch[:nodes].copy()
 

@@ -29,19 +29,20 @@ SCOPE = "coalesce(model, ''), coalesce(cache_scope, '')"
 def _store(con: Con, parent: Any, tokens: Any, depth: Any, types: list[str | None] | None, leaf: Any) -> None:
     """Write the forest and the leaf of each request (by dense request number; -1 = nothing cacheable)."""
     nodes = pl.DataFrame({
-        "parent": np.asarray(parent, np.int64), "tokens": np.asarray(tokens, np.int64),
+        "parent": np.asarray(parent, np.int32), "tokens": np.asarray(tokens, np.int64),
         "depth": np.asarray(depth, np.int32),
     })  # fmt: skip
     if types is not None:
         nodes = nodes.with_columns(pl.Series("token_type", types, dtype=pl.String))
     con.register("forest_nodes", nodes)
-    con.register("forest_leaves", pl.DataFrame({"node": np.asarray(leaf, np.int64)}))
+    con.register("forest_leaves", pl.DataFrame({"node": np.asarray(leaf, np.int32)}))
+    kind = "token_type" if types is not None else "NULL::VARCHAR AS token_type"
     con.execute(
-        "CREATE OR REPLACE TABLE node AS SELECT row_number() OVER () - 1 AS node_id, nullif(parent, -1) AS parent_id, "
-        f"tokens, depth, {'token_type' if types is not None else 'NULL::VARCHAR AS token_type'} FROM forest_nodes"
+        "CREATE OR REPLACE TABLE node AS SELECT row_number() OVER () - 1 AS node_id, "
+        f"nullif(parent, -1)::BIGINT AS parent_id, tokens, depth, {kind} FROM forest_nodes"
     )
     con.execute(
-        "CREATE OR REPLACE TABLE request_node AS SELECT request_id, node AS node_id FROM "
+        "CREATE OR REPLACE TABLE request_node AS SELECT request_id, node::BIGINT AS node_id FROM "
         "(SELECT row_number() OVER () - 1 AS request_id, node FROM forest_leaves) WHERE node >= 0"
     )
     con.unregister("forest_nodes")
@@ -76,15 +77,21 @@ def from_paths(con: Con) -> None:
     """
     counts = column(con, "SELECT len(coalesce(path_keys, [])) FROM path ORDER BY request_id").astype(np.int64)
     offsets = np.concatenate([[0], np.cumsum(counts)])
-    keys = column(con, f"SELECT hash(k, {SCOPE}) FROM (SELECT unnest(path_keys) AS k, model, cache_scope FROM path)")
-    tokens = _touch_tokens(con, counts, offsets)
+    keys = _touch_keys(con)
+    sizes = None if _has(con, "path_tokens") else _block_sizes(con, counts)
+    if sizes is not None and (sizes[1][counts > 0] > 0).all():
+        leaf, parent, _, depth, first = build_forest(offsets, keys, keys.view(np.int64))
+        request = np.searchsorted(offsets, first, side="right") - 1
+        node_tokens = np.where(first == offsets[request + 1] - 1, sizes[1][request], sizes[0][request])
+        return _store(con, parent, node_tokens, depth, _touch_types(con, first, None), leaf)
+    tokens = _touch_tokens(con, counts, offsets, sizes)
     real = tokens > 0
     if not real.all():
         counts = np.add.reduceat(real, offsets[:-1]) * (counts > 0) if keys.size else counts
         offsets = np.concatenate([[0], np.cumsum(counts)])
         keys, tokens = keys[real], tokens[real]
     leaf, parent, node_tokens, depth, first = build_forest(offsets, keys, tokens)
-    _store(con, parent, node_tokens, depth, _touch_types(con, first, real), leaf)
+    return _store(con, parent, node_tokens, depth, _touch_types(con, first, real), leaf)
 
 
 def from_runs(con: Con) -> None:
@@ -98,23 +105,40 @@ def from_runs(con: Con) -> None:
     _store(con, parent, node_tokens, depth, types, leaf)
 
 
-def _touch_tokens(con: Con, counts: Any, offsets: Any) -> Any:
-    listed = int(column(con, "SELECT count(path_tokens) FROM path")[0])
-    if listed:
-        return column(con, "SELECT unnest(path_tokens)::BIGINT AS t FROM path").astype(np.int64)
+def _has(con: Con, name: str) -> bool:
+    return bool(column(con, f"SELECT count({name}) FROM path")[0])
+
+
+def _touch_keys(con: Con) -> Any:
+    """The keys of all paths, one after the other: whole numbers as they are while there is one model and scope."""
+    kinds = {row[0]: row[1] for row in con.sql("DESCRIBE path").fetchall()}
+    alone = column(con, f"SELECT count(DISTINCT hash({SCOPE})) FROM path")[0] == 1
+    if alone and kinds["path_keys"] == "UBIGINT[]":
+        return column(con, "SELECT unnest(path_keys) AS k FROM path")
+    return column(con, f"SELECT hash(k, {SCOPE}) FROM (SELECT unnest(path_keys) AS k, model, cache_scope FROM path)")
+
+
+def _block_sizes(con: Con, counts: Any) -> tuple[Any, Any]:
+    """(tokens of a full block, tokens of the last block) of each request whose blocks have one size."""
     sizes = con.sql("SELECT block_tokens, input_tokens FROM path ORDER BY request_id").fetchnumpy()
     block, total = (np.asarray(sizes[name], np.int64) for name in ("block_tokens", "input_tokens"))
-    tokens = np.repeat(block, counts)
-    last = (offsets[1:] - 1)[counts > 0]
-    tokens[last] = np.minimum(block, total - block * (counts - 1))[counts > 0]
+    return block, np.minimum(block, total - block * (counts - 1))
+
+
+def _touch_tokens(con: Con, counts: Any, offsets: Any, sizes: tuple[Any, Any] | None) -> Any:
+    if sizes is None:
+        return column(con, "SELECT unnest(path_tokens)::BIGINT AS t FROM path").astype(np.int64)
+    tokens = np.repeat(sizes[0], counts)
+    tokens[(offsets[1:] - 1)[counts > 0]] = sizes[1][counts > 0]
     return tokens
 
 
-def _touch_types(con: Con, first: Any, real: Any) -> list[str | None] | None:
-    if not int(column(con, "SELECT count(path_types) FROM path")[0]):
+def _touch_types(con: Con, first: Any, real: Any | None) -> list[str | None] | None:
+    """The types of the touches `first`, counted among the real ones (None: all are)."""
+    if not _has(con, "path_types"):
         return None
     types = pl.DataFrame(con.sql("SELECT unnest(path_types)::VARCHAR AS t FROM path"))["t"]
-    return types.filter(pl.Series(real)).gather(first).to_list()
+    return (types if real is None else types.filter(pl.Series(real))).gather(first).to_list()
 
 
 @njit(cache=True, nogil=True)
@@ -190,7 +214,7 @@ def shared_roots(scope: Any, reads: Any, first: Any) -> Any:
 def _levels(scope: Any, root: Any) -> tuple[Any, Any, Any]:
     """(level of each request or -1, end of each level, level below it or -1): the distinct root lengths per scope."""
     span = int(root.max(initial=0)) + 1
-    number, pairs = numbered(np.where(root > 0, scope * span + root, 0).astype(np.uint64))
+    number, pairs = numbered(np.where(root > 0, scope.astype(np.int64) * span + root, 0).astype(np.uint64))
     order = np.argsort(pairs)
     rank = np.empty(pairs.size + 1, np.int64)
     rank[order], rank[-1] = np.arange(pairs.size), -1
@@ -214,13 +238,18 @@ def from_chain(con: Con, parent: Any, rooted: bool) -> int:
     ).fetchnumpy()
     prompt, reads = np.asarray(rows["prompt"], np.int64), np.asarray(rows["reads"], np.int64)
     other = np.asarray(rows["model"]) != np.asarray(rows["model"])[np.maximum(parent, 0)]
-    restart = np.asarray(rows["restart"]) | (parent >= 0) & other
+    orphan = parent < 0
+    parent = np.where(np.asarray(rows["restart"]) | other, -1, parent)
     scope, _ = numbered(np.asarray(rows["scope"]) if rooted else np.zeros(prompt.size, np.uint64))
-    root = shared_roots(scope.astype(np.int64), reads, parent < 0)
-    level, ends, below = _levels(scope.astype(np.int64), root)
-    node_parent, tokens, leaf = _grow_chains(np.where(restart, -1, parent), prompt, level, ends, below)
+    del rows, other
+    root = shared_roots(scope, reads, orphan)
+    level, ends, below = _levels(scope, root)
+    scopes = int(np.unique(scope[root > 0]).size)
+    del scope, root, reads, orphan
+    node_parent, tokens, leaf = _grow_chains(parent, prompt, level, ends, below)
+    del parent, prompt, level
     _store(con, node_parent, tokens, depths(node_parent), None, leaf)
-    return int(np.unique(scope[root > 0]).size)
+    return scopes
 
 
 def parent_warnings(codes: Any, wanted: Any, parent: Any) -> list[str]:
