@@ -144,13 +144,13 @@ def test_every_rule_is_in_the_trail_and_the_fired_one_is_marked(results, page):
 
 def test_each_condition_stands_on_its_own_with_what_is_asked(page):
     rows = page.tables["table-decision_trail"][1:]
-    assert rows[3][1] == "Not met: LRU reaches 46% of the ceiling (asked: at least 95%; 52% short of it)"
+    assert rows[3][1] == "Not met: LRU reaches 46% of the ceiling (threshold: at least 95%; 52% short of it)"
     assert rows[6][1] == (
-        "Met: the top 5% of keys carry 61% of requests (asked: at least 50%; 22% past it)"
-        "Met: 74% of a day's top keys return the next day (asked: at least 50%; 48% past it)"
-        "Met: LFU with decay changes hit tokens by +13.0 pt (asked: clearly better)"
+        "Met: the top 5% of keys carry 61% of requests (threshold: at least 50%; 22% past it)"
+        "Met: 74% of a day's top keys return the next day (threshold: at least 50%; 48% past it)"
+        "Met: LFU with decay changes hit tokens by +13.0 pt (threshold: clearly better)"
     )
-    assert rows[8][1] == "Met: keys are flatcorrelation: not found (asked: at most −0.30)"
+    assert rows[8][1] == "Met: keys are flatcorrelation: not found (threshold: at most −0.30)"
 
 
 def test_what_a_rule_adds_to_its_conditions_is_kept(results):

@@ -7,6 +7,7 @@ Altair's own renderers either load scripts from a network or emit a type that nb
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -65,6 +66,12 @@ def vega_lite_version() -> str:
 
 def svg_of(spec: dict[str, Any]) -> str:
     """A Vega-Lite specification drawn as SVG by vl-convert, in process: no browser, no network."""
+    return _drawn(json.dumps(spec))
+
+
+@lru_cache(maxsize=32)
+def _drawn(spec: str) -> str:
+    """The drawing of a specification as JSON text; both readings of a report show the same few."""
     import vl_convert
 
     return numbers.visible(str(vl_convert.vegalite_to_svg(spec, vl_version=vega_lite_version())))

@@ -16,8 +16,8 @@ FAINT = "#e3e6e8"
 BLUE, TURQUOISE, PINK, ORANGE, GREY, PURPLE = "#12436D", "#28A197", "#801650", "#F46A25", "#3D3D3D", "#A285D1"
 COLOURS = (BLUE, TURQUOISE, PINK, ORANGE, GREY, PURPLE)
 TEXT_ON_WHITE = {TURQUOISE: "#1b6f68", ORANGE: "#b04309", PURPLE: "#6f4fa8"}  # darker twins that pass 4.5:1 as text
-DASHES: tuple[tuple[int, ...], ...] = ((1, 0), (8, 3), (2, 2), (10, 3, 2, 3), (4, 2), (14, 3))
-SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
+DASHES: tuple[tuple[int, ...], ...] = ((1, 0), (8, 3), (2, 2), (10, 3, 2, 3), (4, 2), (14, 3), (5, 2, 1, 2, 1, 2))
+SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right")
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 
 
@@ -43,14 +43,15 @@ _ORDER = [
     "lruk", "lpc_turns", "prefix_biased_depth", "marconi", "tlru", "lecar",
     "sglang_lru", "twoq", "lfu_halving", "hyperbolic", "lhd", "dynamo_multilru",
     "redis_lru", "redis_lfu", "prefix_biased_fanout", "lmcache_lru", "mooncake_store",
+    "sglang_priority",
 ]  # fmt: skip
 
 
 def look_of(policy: str) -> Look:
     """The look of a policy: the same in every figure and every report. A name not listed gets one from its hash.
 
-    Row r, column c of the order: colour c, shape c + r, dash c - r. So no two share colour and shape, or colour and
-    dash, and those that share shape and dash are three columns apart, one dark and one light.
+    Row r, column c of the order: colour c, shape c + r, dash c - r, of six colours and seven shapes and dashes. Seven
+    is odd, so no two of the first 42 share shape and dash, colour and shape, or colour and dash: grey print loses none.
     """
     if policy in _ORDER:
         place = _ORDER.index(policy)

@@ -26,10 +26,10 @@ def trail(results: Row) -> Section:
     table = Table(
         "decision_trail",
         "Rules in order; the first that fires decides",
-        ("Rule", "What the log shows, and what the rule asks", "Outcome"),
+        ("Rule", "What the log shows, against the threshold", "Outcome"),
         rows,
-        "A rule fires when all its conditions are met; rule 0 when any is. In brackets: what is asked, and how far the "
-        "log is from it as a share of what is asked. Clearly better: the whole interval on the better side, fewer "
+        "A rule fires when all its conditions are met; rule 0 when any is. In brackets: the threshold, and how far the "
+        "log is from it as a share of it. Clearly better: the whole interval on the better side, fewer "
         "billed tokens per request that found its prefix, and no fewer tokens found.",
         text_columns=frozenset(range(3)),
         narrow="stack",
@@ -47,7 +47,7 @@ def _conditions(line: Row) -> Cell:
     """One text per condition: met or not, what was measured, what is asked. Without conditions what the rule says."""
     conditions = line.get("conditions") or []
     if not conditions:
-        return _said(line.get("measured"))
+        return (_said(line.get("measured")),)
     said = tuple(_condition(one) for one in conditions)
     extra = str(line.get("measured") or "").removeprefix("; ".join(str(one.get("words")) for one in conditions))
     return (*said, plain(extra.removeprefix("; "), longest=4000)) if extra.startswith("; ") else said
@@ -56,10 +56,10 @@ def _conditions(line: Row) -> Cell:
 def _condition(one: Row) -> str:
     words, asked = (plain(one.get(key) or "", longest=2000) for key in ("words", "asked"))
     verdict = {True: "Met: ", False: "Not met: "}.get(one.get("holds"), "")  # type: ignore[arg-type]
-    if asked == "yes":
+    if asked in ("yes", "over 0"):
         return f"{verdict}{words}"
     asked = "clearly better" if "interval" in asked else f"{asked}{_distance(one)}"
-    return f"{verdict}{words} (asked: {asked})"
+    return f"{verdict}{words} (threshold: {asked})"
 
 
 def _distance(one: Row) -> str:
@@ -68,7 +68,7 @@ def _distance(one: Row) -> str:
     if margin is None or not numbers.is_known(margin) or abs(margin) >= 1:
         return ""
     if margin == 0:
-        return "; exactly there"
+        return "; exactly on it"
     return f"; {numbers.percent(abs(margin), 0)} {'past it' if margin > 0 else 'short of it'}"
 
 

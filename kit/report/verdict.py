@@ -140,6 +140,8 @@ def _saving(results: Row) -> Key:
     saving = pick.get(results, "decision.saving_per_month")
     if saving and numbers.is_known(saving.get("value")):
         return _month(saving)
+    if pick.at_actual(results, "lru") is None:
+        return Key(numbers.NOT_FOUND, "money per month", "nothing could be replayed")
     if not is_switch(results):
         return Key("Nothing", "to save by changing the policy now", _no_bill(results) or "LRU stays")
     return Key(
