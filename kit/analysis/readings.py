@@ -239,7 +239,7 @@ def cache_life(results: Results) -> Sentence:
     unread = numbers.percent(row["evicted_unused_share"]) if row["evicted_unused_share"] is not None else "none"
     age = row["median_eviction_age"]
     when = f"{numbers.seconds(age['from_seconds'])} to {numbers.seconds(age['to_seconds'])}" if age else None
-    evicted = f"half of what it evicts has been unused for less than {when}" if when else "it evicts nothing"
+    evicted = f"what it evicts has been unused for {when} (median)" if when else "it evicts nothing"
     return Sentence(f"Of the tokens LRU writes, {unread} leave unread; {evicted}.")
 
 
