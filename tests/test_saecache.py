@@ -96,6 +96,39 @@ def test_gamma_takes_the_exponent_that_fits_the_hits() -> None:
     assert p.core.learned[rules.GAMMA, 0] == 2.0
 
 
+def test_what_is_counted_and_learned_from_four_requests() -> None:
+    # a (session 0), b (session 1), a, a; room for one node of 10 tokens. a enters, goes for b, b for a (a regret: it was
+    # evicted), a hits. Uses 3 entries + 1 hit = 4, hits 1, regrets 1, all in the first tenth of the prompt. The
+    # first turns are expected to be the last (no session went on yet): 20 tokens evict-first; then session 0 is chat:
+    # 20 tokens placed, 10 of them hit. Weight: target 1 + 5 / 4 + 2 / 4 = 2.75, one step of .1 from 1: 1.175
+    p, _ = state(named("saecache"), typed([[(1, SYSTEM)], [(2, SYSTEM)], [(1, SYSTEM)], [(1, SYSTEM)]], [0, 1, 0, 0],
+                                          [False] * 4), 10)  # fmt: skip
+    free = [SimpleNamespace(pinned=-9)] * 2
+    for request, (node, goes) in enumerate(((0, -1), (1, 0), (0, 1), (0, -1))):
+        if goes >= 0:
+            assert saecache.victim(p, None, free, request) == goes
+        saecache.arrive(p, request, node, 0, request * SECOND)
+    rules.gather(p)
+    learned = p.core.learned
+    counted = [learned[row, SYSTEM] for row in (rules.TYPE_USES, rules.TYPE_HITS, rules.TYPE_REGRET)]
+    assert counted == [4, 1, 1] and learned[rules.BIN_USES, 0] == 4 and learned[rules.BIN_HITS, 0] == 1
+    assert learned[rules.QUEUE_ROOM, :4].tolist() == [20, 0, 20, 0]
+    assert learned[rules.QUEUE_HITS, :4].tolist() == [0, 0, 10, 0]
+    rules.learn(p)
+    assert learned[rules.WEIGHT, SYSTEM] == pytest.approx(1.175)
+
+
+def test_mu_and_sigma_step_toward_the_last_gaps() -> None:
+    # twenty gaps, ten of e^2 and ten of e^4 seconds: mean 3, deviation 1; one step of .1 from 4.15 and .97
+    p = empty_pool([SYSTEM])
+    for k in range(20):
+        rules.note_gap(p, rules.CHAT, math.exp(2 if k % 2 else 4))
+    assert p.core.learned[rules.MU, rules.CHAT] == pytest.approx(4.15 + 0.1 * (3 - 4.15))
+    assert p.core.learned[rules.SIGMA, rules.CHAT] == pytest.approx(0.97 + 0.1 * (1 - 0.97))
+    rules.note_gap(p, rules.CHAT, 3601.0)  # over an hour: not a gap
+    assert p.core.learned[rules.GAPS_SEEN, rules.CHAT] == 20
+
+
 def test_gaps_move_mu_and_sigma_to_the_truth() -> None:
     # 20,000 log-normal gaps (3.0, 0.5): after 1,000 steps of .1 the fit of the last 200 gaps is what is left
     p = empty_pool([SYSTEM])
