@@ -334,3 +334,25 @@ def test_clean_leaves_nothing_that_json_cannot_hold() -> None:
         "b": [None, 0.3],
         "c": [1, None],
     }
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"settings": "nope"}, "settings must be a table of names and values such as {'seed': 2}, got 'nope'"),
+        ({"settings": {"seeds": 2}}, "unknown parameter 'seeds' (did you mean seed?)"),
+        ({"settings": {"loss": math.nan}}, "loss must be a finite number, got nan"),
+        ({"reading": "boss"}, "reading must be one of both, finance, infra, got 'boss'"),
+        ({"log_path": 5}, "log_path must be a path or a list of paths, got 5"),
+        ({"log_path": []}, "log_path must be a path or a list of paths, got []"),
+        ({"out_dir": None}, "out_dir must be a folder's path, got None"),
+        ({"capacity_tokens": "abc"}, "capacity_tokens must be a whole number or none, got 'abc'"),
+    ],
+)
+def test_what_a_notebook_holds_is_checked_before_any_work(given, said, tmp_path):
+    """Also before the log is looked for: there is none here."""
+    values = {"log_path": str(tmp_path / "none.csv"), "out_dir": str(tmp_path), **given}
+    with pytest.raises(ParameterError) as refused:
+        open_analysis(**values)
+    assert said in str(refused.value)
+    assert list(tmp_path.iterdir()) == []
