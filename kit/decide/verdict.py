@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from kit import numbers
-from kit.decide.evidence import Evidence
+from kit.decide.evidence import HITS, Evidence
 from kit.decide.money import Room, Saving, room, saving, smaller
 from kit.decide.read import Reading, RuleReading, policy_title, read_rule
 from kit.decide.rule import BEST_ONLINE, RANGES, THRESHOLDS
@@ -51,6 +51,7 @@ class Decision:
     room: Room | None = None
     standings: tuple[Standing, ...] = ()
     watch: Watch | None = None
+    firmness: str | None = None
 
     @property
     def regret(self) -> float | None:
@@ -73,6 +74,7 @@ class Decision:
             "watch": None if self.watch is None else self.watch.as_dict(),
             "standings": [asdict(row) for row in self.standings],
             "regret": self.regret,
+            "firmness": self.firmness,
             "what_to_set": settings_for(self.policy),
         }
 
@@ -181,7 +183,27 @@ def _decision(
         too_close_to_call=conflict,
         room=bought,
         standings=evidence.standings,
+        firmness=_firmness(evidence, final.verdict.policy),
         watch=watch(evidence, final.verdict.policy, final.fired == SHORT_OF_ROOM),
+    )
+
+
+def _firmness(evidence: Evidence, policy: str) -> str | None:
+    """How likely the policy is the best of those compared, and how far behind it is on average (its regret)."""
+    mine = next((row for row in evidence.standings if row.policy == policy), None)
+    if mine is None or len(evidence.standings) < 2 or not evidence.online:
+        return None
+    measured = evidence.online[0]
+    if measured.measure == HITS:
+        behind = f"{numbers.decimal(100 * mine.regret)} points of input tokens found"
+    elif measured.currency:
+        behind = f"{numbers.unit_price(mine.regret, measured.currency)} a request"
+    else:
+        behind = f"{numbers.decimal(mine.regret)} token equivalents a request"
+    return (
+        f"{policy_title(policy)} is the best of {len(evidence.standings)} policies in "
+        f"{numbers.percent(mine.probability_best)} of the redrawn logs (equal ones share a draw); on average it is "
+        f"{behind} behind the best of each"
     )
 
 

@@ -36,7 +36,7 @@ WORDS = (
 def what_would_change(results: Row) -> Section:
     """Later rules that would have fired, other budgets, the other assumption and the time to live."""
     lines = [
-        *filter(None, [flips_sentence(results), _room(results)]),
+        *filter(None, [flips_sentence(results), _room(results), _firmness(results)]),
         *_near_misses(results),
         *_other_budgets(results),
         *_other_assumption(results),
@@ -53,6 +53,12 @@ def _near_misses(results: Row) -> list[str]:
     ]
     lines = [f"Too close to call, the assumptions disagree ({'; '.join(sides)})."] if sides else []
     return lines + [plain(row.get("text") or "") + "." for row in pick.get(results, "decision.near_misses", [])]
+
+
+def _firmness(results: Row) -> str:
+    """How likely the recommended policy is the best, and what choosing it costs where it is not."""
+    told = pick.get(results, "decision.firmness")
+    return f"{plain(told, longest=400)}." if told else ""
 
 
 def _room(results: Row) -> str:
