@@ -1,11 +1,14 @@
 """How fast a log is read, beside DuckDB's own reader on the same file in the same run.
 
-    python bench/bench_ingest.py [--requests 200000] [--larger 4] [FILE...]
+    python bench/bench_ingest.py [--requests 200000] [--larger 4] [--repeats 3] [FILE...]
 
-For each layout a seeded file is drawn (or the named files are used). Each is read in a fresh process: seconds, MB/s and
-peak MiB of `kit.log.load` (every check, nodes and facts included) and of DuckDB's `read_csv`, `read_json` or
-`read_parquet` into a table. The drawn layouts are read again with `--larger` times as many requests: peak memory should
-grow far slower than the file.
+For each layout a seeded file is drawn (or the named files are used). Both readers take turns, each reading in a fresh
+process into a DuckDB file that is there when it ends. DuckDB's `read_csv`, `read_json` or `read_parquet` puts all
+columns of the file into one table, with the types it finds itself. `kit.log.load` does all it ever does: fingerprint,
+every check of every value, rejected rows with their line, the requests in order, turns, nodes and facts. Printed are
+the medians of processor seconds (all threads: a loaded machine changes them little), MB of file per second of those,
+and the ratio; and the peak MiB, with what the process had before it read anything. The drawn layouts are read again
+with `--larger` times as many requests: peak memory should grow far slower than the file.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from statistics import median
 
 import duckdb
 
@@ -45,18 +49,22 @@ COPY = {"csv": "FORMAT csv, HEADER", "jsonl": "FORMAT json", "parquet": "FORMAT 
 READER = {"csv": "read_csv", "parquet": "read_parquet"}
 CHILD = """
 import resource, sys, time
-path, who, warm = sys.argv[1:]
+path, who, warm, target = sys.argv[1:]
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 if who == 'kit':
     from kit.log import load
     load(warm).con.close()
-    begin = time.perf_counter()
-    load(path)
+    before, begin = peak(), time.process_time()
+    load(path, target).con.close()
 else:
     import duckdb
-    con = duckdb.connect()
-    begin = time.perf_counter()
+    duckdb.connect().execute(f"CREATE TABLE x AS FROM read_json('{warm}')")
+    before, begin = peak(), time.process_time()
+    con = duckdb.connect(target)
     con.execute(f"CREATE TABLE x AS FROM {who}('{path}')")
-print(time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    con.close()
+print(time.process_time() - begin, peak(), before)
 """
 
 
@@ -71,23 +79,26 @@ def draw(folder: Path, name: str, requests: int) -> Path:
     return path
 
 
-def measured(path: Path, who: str, warm: Path) -> tuple[float, float]:
-    """Seconds and peak MiB of one reading in a process of its own."""
-    command = [sys.executable, "-c", CHILD, str(path), who, str(warm)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    seconds, peak = done.stdout.split()
-    return float(seconds), float(peak)
+def measured(path: Path, who: str, warm: Path) -> tuple[float, float, float]:
+    """Processor seconds and peak MiB of one reading in a process of its own, and the MiB it had before."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-c", CHILD, str(path), who, str(warm), f"{folder}/log.duckdb"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    seconds, peak, before = done.stdout.split()
+    return float(seconds), float(peak), float(before)
 
 
-def compare(path: Path, warm: Path) -> None:
+def compare(path: Path, warm: Path, repeats: int) -> None:
     """One line for one file."""
     suffix = next((part for part in (".csv", ".parquet") if part in path.suffixes), ".jsonl")
     megabytes = path.stat().st_size / 1e6
-    own, own_peak = measured(path, "kit", warm)
-    peer, peer_peak = measured(path, READER.get(suffix[1:], "read_json"), warm)
+    readers = ("kit", READER.get(suffix[1:], "read_json"))
+    runs = [[measured(path, who, warm) for who in readers] for _ in range(repeats)]
+    own, peer = ([median(run[who][part] for run in runs) for part in range(3)] for who in (0, 1))
     print(
-        f"{path.name:<32} {megabytes:8.1f} MB  kit {own:7.2f} s {megabytes / own:7.1f} MB/s {own_peak:6.0f} MiB   "
-        f"duckdb {peer:7.2f} s {megabytes / peer:7.1f} MB/s {peer_peak:6.0f} MiB   {own / peer:5.1f} x",
+        f"{path.name:<32} {megabytes:8.1f} MB  kit {own[0]:7.2f} s {megabytes / own[0]:7.1f} MB/s {own[1]:6.0f} MiB "
+        f"({own[2]:.0f} before)   duckdb {peer[0]:7.2f} s {megabytes / peer[0]:7.1f} MB/s {peer[1]:6.0f} MiB   "
+        f"{own[0] / peer[0]:5.1f} x",
         flush=True,
     )
 
@@ -97,16 +108,17 @@ def main() -> None:
     given = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     given.add_argument("--requests", type=int, default=200_000)
     given.add_argument("--larger", type=int, default=4)
+    given.add_argument("--repeats", type=int, default=3)
     given.add_argument("files", nargs="*", type=Path)
     chosen = given.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         warm = draw(folder, "mooncake.jsonl", 10)
         for path in chosen.files:
-            compare(path, warm)
+            compare(path, warm, chosen.repeats)
         for layout in LAYOUTS if not chosen.files else ():
             for requests in (chosen.requests, chosen.requests * chosen.larger):
-                compare(draw(folder, layout, requests), warm)
+                compare(draw(folder, layout, requests), warm, chosen.repeats)
 
 
 if __name__ == "__main__":

@@ -84,6 +84,7 @@ class Format:
     question (failed calls, answers from a gateway's own cache): reported like refused rows but not as damage.
     Entries of `columns` that are not request columns are extra columns for `after`.
     `prompt`: the prompt of one record (or line of text), for logs that may hold prompts; see `kit.formats.prompts`.
+    `sets`: the columns that `after` writes beside those in `columns`; None: any of them.
     `refuses`: why a recognised file is no request log, and what to do instead.
     `clock`: absolute, relative (starts at 0), session (starts at 0 in every session), none.
     """
@@ -106,6 +107,7 @@ class Format:
     aside: tuple[tuple[str, str], ...] = ()
     prompt: Callable[[Any], Any] | None = None
     refuses: str | None = None
+    sets: tuple[str, ...] | None = None
 
     def required_missing(self, peek: Peek) -> list[str]:
         """Required fields of this format that the looked-at file does not have, by their best-known name."""

@@ -85,4 +85,5 @@ FORMAT = Format(
     source="callanjfox/kv-cache-tester and sierra-research/tau-bench, packed",
     clock="session",
     after=who_asked,
+    sets=(),
 )  # fmt: skip

@@ -65,6 +65,7 @@ FORMAT = Format(
         ("delay < 0", "delay is negative"),
     ),
     after=place_delays,
+    sets=(),
     identity_rule="one line is one request; the trace has no ids, so equal lines are different requests",
     token_rule="input_length is the whole prompt; what a cache did is not in the trace",
     units={"timestamp": "milliseconds from 0", "delay": "milliseconds after the previous answer",

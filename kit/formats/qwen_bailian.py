@@ -70,6 +70,7 @@ FORMAT = Format(
          "hash_ids does not have one id per 16 tokens of input_length"),
     ),
     after=sessions,
+    sets=(),
     identity_rule="one line is one request (chat_id); lines that repeat a chat_id count once",
     token_rule="input_length is the whole prompt; what a cache did is not in the trace",
     units={"timestamp": "seconds from 0", "hash_ids": "blocks of 16 tokens, each hashed by itself"},

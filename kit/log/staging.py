@@ -202,10 +202,10 @@ def _wanted(form: Format) -> dict[str, str]:
     """Columns of `staged` with their types. Without later steps: only those that the format computes."""
     wanted = {**COLUMNS, **WORKING}
     wanted.update({name: "" for name in form.columns if name not in wanted})
-    if form.after is not None or form.prompt is not None:
+    if form.prompt is not None or (form.after is not None and form.sets is None):
         return wanted
     given = {name for name, text in form.columns.items() if not text.startswith("NULL::")}
-    return {name: kind for name, kind in wanted.items() if name in given or name in ALWAYS}
+    return {name: kind for name, kind in wanted.items() if name in given or name in (*ALWAYS, *(form.sets or ()))}
 
 
 def staging_sql(form: Format, source: Reader) -> str:
