@@ -97,8 +97,8 @@ def test_gamma_takes_the_exponent_that_fits_the_hits() -> None:
 
 
 def test_what_is_counted_and_learned_from_four_requests() -> None:
-    # a (session 0), b (session 1), a, a; room for one node of 10 tokens. a enters, goes for b, b for a (a regret: it was
-    # evicted), a hits. Uses 3 entries + 1 hit = 4, hits 1, regrets 1, all in the first tenth of the prompt. The
+    # a (session 0), b (session 1), a, a; room for one node of 10 tokens. a enters, goes for b, b for a (a regret:
+    # evicted before), a hits. Uses 3 entries + 1 hit = 4, hits 1, regrets 1, all in the first tenth of the prompt. The
     # first turns are expected to be the last (no session went on yet): 20 tokens evict-first; then session 0 is chat:
     # 20 tokens placed, 10 of them hit. Weight: target 1 + 5 / 4 + 2 / 4 = 2.75, one step of .1 from 1: 1.175
     p, _ = state(named("saecache"), typed([[(1, SYSTEM)], [(2, SYSTEM)], [(1, SYSTEM)], [(1, SYSTEM)]], [0, 1, 0, 0],
