@@ -120,3 +120,20 @@ def test_the_last_word_of_each_is_a_verdict() -> None:
     for name in NAMES:
         last = code(name)[-1]["outputs"][-1]["data"]
         assert "".join(last["text/markdown"]).strip()
+
+
+HOSTILE = """week'; import os; os.abort() #"\\\n%%bash\nrm -rf x\n{{x}} </script>=cmd|'/c calc'!A1.csv"""
+
+
+@pytest.mark.parametrize("name", ["log_path", "policies", "settings", "reading"])
+def test_a_hostile_name_stays_a_literal_in_the_parameters_cell(name: str) -> None:
+    """What the command line hands over (file names, owners, models) becomes one literal, never code of its own."""
+    import nbformat
+    from papermill.parameterize import parameterize_notebook
+
+    value: Any = {"provider": HOSTILE, HOSTILE: 1} if name == "settings" else HOSTILE
+    source = nbformat.read(str(FOLDER / "5_decision.ipynb"), as_version=4)
+    made = parameterize_notebook(source, {name: value}, kernel_name="python3", language="python")
+    [cell] = [cell for cell in made.cells if "injected-parameters" in cell.metadata.get("tags", [])]
+    [statement] = ast.parse(cell.source).body
+    assert isinstance(statement, ast.Assign) and ast.literal_eval(statement.value) == value
