@@ -128,11 +128,11 @@ HOSTILE = """week'; import os; os.abort() #"\\\n%%bash\nrm -rf x\n{{x}} </script
 @pytest.mark.parametrize("name", ["log_path", "policies", "settings", "reading"])
 def test_a_hostile_name_stays_a_literal_in_the_parameters_cell(name: str) -> None:
     """What the command line hands over (file names, owners, models) becomes one literal, never code of its own."""
-    import nbformat
+    from papermill.iorw import load_notebook_node
     from papermill.parameterize import parameterize_notebook
 
     value: Any = {"provider": HOSTILE, HOSTILE: 1} if name == "settings" else HOSTILE
-    source = nbformat.read(str(FOLDER / "5_decision.ipynb"), as_version=4)
+    source = load_notebook_node(str(FOLDER / "5_decision.ipynb"))
     made = parameterize_notebook(source, {name: value}, kernel_name="python3", language="python")
     [cell] = [cell for cell in made.cells if "injected-parameters" in cell.metadata.get("tags", [])]
     [statement] = ast.parse(cell.source).body
