@@ -84,7 +84,7 @@ def measured(path: Path, who: str, warm: Path) -> tuple[float, float, float]:
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-c", CHILD, str(path), who, str(warm), f"{folder}/log.duckdb"]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-    seconds, peak, before = done.stdout.split()
+    seconds, peak, before = done.stdout.splitlines()[-1].split()
     return float(seconds), float(peak), float(before)
 
 
