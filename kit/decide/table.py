@@ -250,7 +250,7 @@ RULES: tuple[Rule, ...] = (
             Condition(
                 "scan_lru_loss",
                 "LRU's loss after a scan",
-                "the hour after, LRU finds {value} of input less than usual",
+                "LRU's loss in the hour after is {value} of input (below 0%: it finds more)",
                 "share",
                 ">=",
                 "scan_loss_points",
