@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
@@ -13,10 +12,10 @@ def _fetch(typing: Any, array: Any, index: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         held = context.make_array(signature.args[0])(context, builder, given[0])
         stride = cgutils.unpack_tuple(builder, held.strides)[0]
-        byte = ir.IntType(8).as_pointer()
+        byte = cgutils.voidptr_t
         place = builder.gep(builder.bitcast(held.data, byte), [builder.mul(given[1], stride)])
-        word = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        word = cgutils.int32_t
+        kind = cgutils.ir.FunctionType(cgutils.ir.VoidType(), [byte, word, word, word])
         call = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
         builder.call(call, [place, word(1), word(3), word(1)])
         return context.get_dummy_value()
