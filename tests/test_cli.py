@@ -166,8 +166,12 @@ def test_replicas_samples_and_shapes_on_the_command_line(
     assert main([*asked, "--routing", "root,random", "--set", "replicas=3"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert {(row["routing"], row["replicas"]) for row in rows} == {("root", 3), ("random", 3)}
-    assert main([*asked, "--sample", "0.5"]) == 0
-    assert {row["sample_rate"] for row in json.loads(capsys.readouterr().out)} == {0.5}
+    assert main([*asked, "--sample", "0.5", "--set", "policies=lru,lfu"]) == 0
+    told = {(row["policy"], row["sample_rate"]) for row in json.loads(capsys.readouterr().out)}
+    assert told == {("lru", None)}  # --policies comes last: LRU alone, which is always replayed on the whole log
+    assert main(["replay", log, "--policies", "lru,lfu", "--capacities", "50000", "--json", "--sample", "0.5"]) == 0
+    told = {(row["policy"], row["sample_rate"]) for row in json.loads(capsys.readouterr().out)}
+    assert told == {("lru", None), ("lfu", 0.5)}
     assert main(["shapes", "--json"]) == 0
     assert {row["name"] for row in json.loads(capsys.readouterr().out)} >= {"llama-3.1-8b"}
     for more, said in (
