@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
+from shutil import rmtree
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -39,6 +40,8 @@ __all__ = [
 
 
 MEMORY_LIMIT = "4GB"
+LEAN_LIMIT = "512MB"
+"""What loading into a file may use before DuckDB moves tables out of memory; a log that needs more gets the other."""
 LOOKED_AT_CLOSELY = 20
 
 
@@ -51,13 +54,15 @@ class Log:
     facts: LogFacts
 
 
-def connect(path: str = ":memory:", read_only: bool = False) -> duckdb.DuckDBPyConnection:
+def connect(
+    path: str = ":memory:", read_only: bool = False, memory_limit: str = MEMORY_LIMIT
+) -> duckdb.DuckDBPyConnection:
     """A connection whose session zone is UTC."""
     con = duckdb.connect(path, read_only=read_only)
     con.execute("SET TimeZone = 'UTC'")
     with suppress(duckdb.InvalidInputException):  # Jupyter without widgets: it has no bar to turn off
         con.execute("SET enable_progress_bar = false")
-    con.execute(f"SET memory_limit = '{MEMORY_LIMIT}'")
+    con.execute(f"SET memory_limit = '{memory_limit}'")
     return con
 
 
@@ -136,17 +141,28 @@ def load(
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        con = connect(str(partial))
+        _write(partial, LEAN_LIMIT, sources, format, column_map, settings or {})
+    except duckdb.OutOfMemoryException:
+        _write(partial, MEMORY_LIMIT, sources, format, column_map, settings or {})
+    os.replace(partial, target)
+    return open_log(target)
+
+
+def _write(partial: Path, memory_limit: str, *given: Any) -> None:
+    """The log as a whole file at `partial`; nothing is left there when it cannot be made."""
+    try:
+        con = connect(str(partial), memory_limit=memory_limit)
         try:
-            _fill(con, sources, format, column_map, settings or {})
+            _fill(con, *given)
             con.execute("CHECKPOINT")
         finally:
             con.close()
-        os.replace(partial, target)
-    finally:
+    except BaseException:
         partial.unlink(missing_ok=True)
+        raise
+    finally:
         partial.with_name(partial.name + ".wal").unlink(missing_ok=True)
-    return open_log(target)
+        rmtree(partial.with_name(partial.name + ".tmp"), ignore_errors=True)
 
 
 def open_log(db_path: str | Path) -> Log:

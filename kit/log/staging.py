@@ -305,6 +305,8 @@ def _run(con: duckdb.DuckDBPyConnection, form: Format, peeks: Sequence[Peek], lo
     source = reader(con, form, form.fields, peeks, longest)
     try:
         con.execute(f"CREATE OR REPLACE TEMP TABLE staged AS {staging_sql(form, source)}")
+    except duckdb.OutOfMemoryException:
+        raise
     except duckdb.Error as error:
         first = str(error).splitlines()[0]
         raise LogError(f"{peeks[0].label}: cannot be read as {form.name}: {first}") from error
