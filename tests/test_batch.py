@@ -94,6 +94,7 @@ def test_two_runs_that_end_together_lose_no_row(tmp_path: Path) -> None:
 def test_the_time_left_is_told() -> None:
     assert _time_left(30.0, 1, 4) == "1 of 4, about 1.5 min left"  # 30 s each, three to go
     assert _time_left(30.0, 4, 4) == "4 of 4"
+    assert _time_left(0.1, 1, 4) == "1 of 4"  # kept, not made: nothing to wait for
 
 
 def small(path: Path, keys: int) -> Path:

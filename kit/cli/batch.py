@@ -141,8 +141,8 @@ def _all(
 
 def _time_left(seconds: float, done: int, total: int) -> str:
     """How many logs are done, and the time the others take at this pace."""
-    text = f"{done} of {total}"
-    return text if done == total else f"{text}, about {numbers.seconds(seconds / done * (total - done))} left"
+    text, left = f"{done} of {total}", seconds / done * (total - done)
+    return text if left < 1 else f"{text}, about {numbers.seconds(left)} left"
 
 
 def _one(
