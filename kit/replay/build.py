@@ -27,6 +27,8 @@ QUICK: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
 """No reference counts (nothing is allocated inside the loop) and no zero-division checks: half the time of the default.
 The loop's own steps are inlined, since passing the arrays costs more than most steps; heap operations are called."""
 
+INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+"""Only the loop itself is called from Python."""
 HOOKS = ("enter", "touch", "leave", "cover", "uncover", "victim")
 OPTIONAL = ("unfinished", "readable", "soon")
 LOOP = ("remove", "trim", "expire", "match", "count", "note_age", "make_room", "admit", "regrow", "hit_until", "settle",
@@ -133,10 +135,10 @@ def _compiled(fingerprint_of: str, policy: Policy, flat_keys: bool) -> Callable[
     on_disk = isinstance(policy.module, ModuleType) and getattr(policy.module, "__file__", None) is not None
 
     def inlined(function: FunctionType) -> Any:
-        return njit(**QUICK, inline="always")(function)
+        return njit(**QUICK, **INNER, inline="always")(function)
 
     def called(function: FunctionType) -> Any:
-        return njit(**QUICK)(function)
+        return njit(**QUICK, **INNER)(function)
 
     suffix = f"{policy.name}_{'flat_' if flat_keys else ''}{fingerprint_of}"
     hooks = _hooks(policy, suffix, inlined if getattr(policy.module, "INLINE", False) else called)
