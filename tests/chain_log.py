@@ -12,7 +12,8 @@ import polars as pl
 
 START = datetime(2026, 2, 2, tzinfo=UTC)
 COLUMNS = {
-    "replica": pl.String, "cache_scope": pl.String, "turn": pl.Int32, "priority": pl.Int64, "retention_seconds": pl.Float64,
+    "replica": pl.String, "cache_scope": pl.String, "turn": pl.Int32,
+    "priority": pl.Int64, "retention_seconds": pl.Float64,
     "request_id": pl.Int64, "ts": pl.Datetime("us", "UTC"), "ts_end": pl.Datetime("us", "UTC"), "session_id": pl.String,
     "chain_id": pl.String, "session_type": pl.String, "trigger": pl.String, "provider": pl.String, "model": pl.String,
     "owner": pl.String, "input_tokens": pl.Int64, "prefix_tokens": pl.Int64, "uncached_tokens": pl.Int64,
