@@ -50,6 +50,7 @@ SETTINGS = st.builds(
     visible_after_seconds=st.sampled_from([0.0, 2.0]),
     minimum_tokens=st.sampled_from([0, 4]),
     newcomer_may_be_victim=st.booleans(),
+    refresh_on_read=st.booleans(),
 )
 
 
@@ -93,6 +94,24 @@ def test_by_hand() -> None:
     found = tuple(total[name] for name in ("hits", "hit_tokens", "missed_cold", "missed_evicted", "evictions",
                                            "evicted_unused_tokens", "input_tokens"))  # fmt: skip
     assert found == (1, 3, 8, 2, 2, 2, 13)
+
+
+def test_a_lifetime_from_creation_by_hand() -> None:
+    # A (5 tokens) at 0, 60, 120, 180 s with a TTL of 100 s. Sliding: 60, 120 and 180 hit (gaps of 60 s).
+    # From creation: 60 hits, 120 is 120 s after the writing: expired, written again; 180 is 60 s after that: hits.
+    leaf, parent, tokens, *_ = flat_forest(np.zeros(4, np.uint64), np.full(4, 5))
+    paths = make_paths(parent, tokens, leaf, np.arange(4) * 60_000_000)
+    for refresh, hits, expired in ((True, 3, 0), (False, 2, 5)):
+        setting = Setting(ttl_seconds=100.0, refresh_on_read=refresh)
+        for compiled in (True, False):
+            total = replay(paths, "lru", capacity_tokens=5, setting=setting, compiled=compiled).total()
+            assert (total["hits"], total["missed_expired"]) == (hits, expired)
+
+
+def test_a_lifetime_from_creation_needs_flat_keys() -> None:
+    path = make_paths(np.array([-1, 0]), np.array([4, 4]), np.array([1, 1]), np.array([0, 1]))
+    with pytest.raises(ValueError, match="it needs flat keys"):
+        replay(path, "lru", capacity_tokens=8, setting=Setting(ttl_seconds=9.0, refresh_on_read=False))
 
 
 def test_a_lost_read_is_the_same_draw_in_both_loops() -> None:

@@ -166,6 +166,7 @@ def _setting(setting: Setting) -> dict[str, Any]:
         "loss": setting.loss,
         "visible_after_seconds": setting.visible_after_seconds,
         "minimum_tokens": setting.minimum_tokens,
+        "refresh_on_read": setting.refresh_on_read,
     }
 
 

@@ -7,7 +7,7 @@ own, without expiry and without money. Every choice that was made for the user i
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kit import prices, providers
@@ -75,7 +75,7 @@ def set_the_scene(
     paths = load_paths(log, block_tokens=block, partial_tail=tail, rate=rate) if log.facts.identity else None
     if paths is not None and not paths.parent.size:
         raise _no_whole_block(log, paths.block_tokens, parameters.block_tokens is not None)
-    neutral = _neutral(parameters, facts, mode)
+    neutral, clock = _by_creation(_neutral(parameters, facts, mode), facts["rule"], paths, mode)
     write_class = "short" if parameters.write_class == AUTO else parameters.write_class
     edges = providers.ttl_observed(log) if log.facts.has_cached_tokens else []
     observed = providers.observed_setting(log, neutral, write_class, edges) if edges and mode == "mirror" else None
@@ -93,7 +93,7 @@ def set_the_scene(
         capacity_origin=origin,
         write_class=write_class,
         ttl_observed=tuple(edges),
-        assumptions=(*said, *facts["reasons"], *_stated(paths, mode, origin, fleet), *sampling),
+        assumptions=(*said, *facts["reasons"], *clock, *_stated(paths, mode, origin, fleet), *sampling),
         sample=sample,
         replicas=replicas,
     )
@@ -126,6 +126,22 @@ def _neutral(parameters: Parameters, facts: dict[str, Any], mode: str) -> Settin
         minimum_tokens=minimum,
         seed=parameters.seed,
     )
+
+
+def _by_creation(setting: Setting, rule: Rule, paths: Paths | None, mode: str) -> tuple[Setting, list[str]]:
+    """The setting with the clock of a rule whose lifetimes reads do not refresh, and what is said about it."""
+    choice = rule.choice()
+    if mode != "mirror" or setting.ttl_seconds is None or choice is None or choice.refresh_on_read is not False:
+        return setting, []
+    if paths is None or (paths.parent >= 0).any():
+        return setting, [
+            "at this provider a lifetime counts from creation; prefixes that grow are replayed as if reads refreshed it, "
+            "which finds too much"
+        ]
+    return replace(setting, refresh_on_read=False), [
+        "a lifetime counts from creation, as this provider has it; the curve over all budgets and the optimum let "
+        "reads refresh it and are upper bounds"
+    ]
 
 
 def _capacities(

@@ -33,7 +33,8 @@ AT = {name: index for index, name in enumerate(FIELDS)}
 class Setting:
     """What the provider or engine does: one named assumption.
 
-    `ttl_seconds` None = no expiry, counted from the start of the last request that wrote or read the entry; `loss` the
+    `ttl_seconds` None = no expiry, counted from the start of the last request that wrote or read the entry, or only of
+    the one that wrote it (`refresh_on_read` False: cache objects with a lifetime; flat keys only); `loss` the
     share of reads the provider drops (0 to 1), drawn once per (key, time) and the same for every policy;
     `visible_after_seconds` until a write can be read; `minimum_tokens` the shortest prefix it caches;
     `newcomer_may_be_victim` inserts before it evicts.
@@ -46,6 +47,7 @@ class Setting:
     minimum_tokens: int = 0
     newcomer_may_be_victim: bool = False
     seed: int = 1
+    refresh_on_read: bool = True
 
     def __post_init__(self) -> None:
         if self.ttl_seconds is not None and not self.ttl_seconds > 0:
@@ -134,7 +136,7 @@ def _run(paths: Paths, policy: Policy, capacity_tokens: int, setting: Setting, p
     run = build.compiled(policy, paths) if compiled else build.plain(policy)
     run(week, tier, pool, own, capacity_tokens, microseconds(setting.ttl_seconds),
         round(setting.visible_after_seconds * 1e6), setting.minimum_tokens,
-        setting.newcomer_may_be_victim or getattr(policy.module, "INSERT_FIRST", False),
+        setting.newcomer_may_be_victim or getattr(policy.module, "INSERT_FIRST", False), setting.refresh_on_read,
         by_block, by_hour, resident)  # fmt: skip
     learned: dict[str, float] = getattr(policy.module, "learned_parameters", lambda _: {})(pool)
     return Tally(policy.name, capacity_tokens, setting, by_block, by_hour, float(resident[0]), tier.ages, tier.depths,
@@ -160,6 +162,9 @@ def replay(
         raise ValueError(f"capacity_tokens must be at least one block ({paths.block_tokens}), got {capacity_tokens}")
     chosen = named(policy) if isinstance(policy, str) else policy
     rules = setting or Setting()
+    if not rules.refresh_on_read and (paths.parent >= 0).any():
+        raise ValueError("a lifetime that reads do not refresh is that of whole cache objects: it needs flat keys, "
+                         "these paths have parents; set refresh_on_read=True")  # fmt: skip
     if getattr(chosen.module, "SEARCHED", None) not in (None, *(parameters or {})):
         from kit.replay import search
 

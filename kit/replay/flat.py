@@ -141,7 +141,7 @@ def found(t: Any, pool: Any, own: Any, here: Any, total: int, lost: bool, in_fli
 
 
 def serve(week: Any, t: Any, pool: Any, own: Any, request: int, capacity: int, visible_us: int, minimum_tokens: int,
-          newcomer: bool, block: Any, hour: Any) -> int:  # fmt: skip
+          newcomer: bool, refresh: bool, block: Any, hour: Any) -> int:  # fmt: skip
     """One request for a key that is long enough; its figures are booked. Comes back as the tokens read or written."""
     node = np.int64(week.leaf[request])
     now = week.ts_us[request]
@@ -150,10 +150,11 @@ def serve(week: Any, t: Any, pool: Any, own: Any, request: int, capacity: int, v
     resident = here.used_at >= 0
     hit, write, need = np.int64(0), np.int64(here.tokens), room
     if resident:
-        here.used_at = request
         in_flight = visible_us > 0 and now < t.readable_us[node]
         hit, write = found(t, pool, own, here, week.input_tokens[request], week.lost[request], in_flight,
                            minimum_tokens, block, hour)  # fmt: skip
+        if refresh or hit == 0:
+            here.used_at = request
         need = np.int64(0)
     else:
         cause = FIRST_CAUSE + here.fate
@@ -182,7 +183,7 @@ def serve(week: Any, t: Any, pool: Any, own: Any, request: int, capacity: int, v
 
 
 def run(week: Any, t: Any, pool: Any, own: Any, capacity: int, ttl_us: int, visible_us: int, minimum_tokens: int,
-        newcomer: bool, by_block: Any, by_hour: Any, resident: Any) -> None:  # fmt: skip
+        newcomer: bool, refresh: bool, by_block: Any, by_hour: Any, resident: Any) -> None:  # fmt: skip
     """As `kit.replay.loop.run`."""
     cursor, before = np.int64(0), np.int64(0)
     last = week.leaf.size - 1
@@ -210,7 +211,8 @@ def run(week: Any, t: Any, pool: Any, own: Any, capacity: int, ttl_us: int, visi
             block[BELOW_MINIMUM] += short
             hour[BELOW_MINIMUM] += short
         if cacheable:
-            total -= serve(week, t, pool, own, request, capacity, visible_us, minimum_tokens, newcomer, block, hour)
+            total -= serve(week, t, pool, own, request, capacity, visible_us, minimum_tokens, newcomer, refresh, block,
+                           hour)  # fmt: skip
         if total > 0:
             block[UNCACHED] += total
             hour[UNCACHED] += total

@@ -146,8 +146,8 @@ def trim(t: Any, node: int, tokens: int) -> None:
 
 
 def expire(week: Any, t: Any, pool: Any, own: Any, cursor: int, now: int, ttl_us: int, resident: Any) -> int:
-    """Drop what was last used more than `ttl_us` before `now`. Recency is trace order, so a cursor over the trace
-    finds it; comes back as the new cursor."""
+    """Drop what was last used (or written, where reads do not refresh) more than `ttl_us` before `now`. Recency is
+    trace order, so a cursor over the trace finds it; comes back as the new cursor."""
     while now - week.ts_us[cursor] > ttl_us:
         node = np.int64(week.leaf[cursor])
         while node >= 0 and t.nodes[node].used_at <= cursor:
@@ -280,7 +280,7 @@ def hit_until(t: Any, node: int, whole: bool, now: int, visible_us: int) -> None
 
 
 def settle(week: Any, t: Any, pool: Any, own: Any, length: int, at: int, request: int, now: int, visible_us: int,
-           read: bool, capacity: int) -> None:  # fmt: skip
+           read: bool, capacity: int, refresh: bool) -> None:  # fmt: skip
     """Touch what is resident and insert what is missing, from leaf to root so that the root ends most recent.
 
     ROOT_FIRST policies walk from the root instead and make room one node at a time, with nothing pinned.
@@ -293,11 +293,13 @@ def settle(week: Any, t: Any, pool: Any, own: Any, length: int, at: int, request
                 hit_until(t, node, k > at, now, visible_us)
             touch(pool, own, node, t.nodes[node].depth, request, now)
             regrow(t, node, now, visible_us)
+            if refresh or not read:
+                t.nodes[node].used_at = request
         else:
             if ROOT_FIRST:
                 make_room(week, t, pool, own, capacity - t.nodes[node].room_tokens, np.int64(NOBODY), now)
             admit(t, pool, own, node, request, now, visible_us)
-        t.nodes[node].used_at = request
+            t.nodes[node].used_at = request
 
 
 def bypass(t: Any, pool: Any, own: Any, length: int, at: int, request: int, now: int, visible_us: int,
@@ -318,7 +320,7 @@ def bypass(t: Any, pool: Any, own: Any, length: int, at: int, request: int, now:
 
 
 def serve(week: Any, t: Any, pool: Any, own: Any, request: int, capacity: int, visible_us: int, minimum_tokens: int,
-          newcomer: bool) -> None:  # fmt: skip
+          newcomer: bool, refresh: bool) -> None:  # fmt: skip
     """One request against the tier; its figures go into the row."""
     row = t.row
     end = np.int64(week.leaf[request])
@@ -348,7 +350,7 @@ def serve(week: Any, t: Any, pool: Any, own: Any, request: int, capacity: int, v
     if held <= capacity:
         if not newcomer and not ROOT_FIRST:
             make_room(week, t, pool, own, capacity - need, request, now)
-        settle(week, t, pool, own, length, at, request, now, visible_us, hit > 0, capacity)
+        settle(week, t, pool, own, length, at, request, now, visible_us, hit > 0, capacity, refresh)
         if newcomer:
             make_room(week, t, pool, own, capacity, np.int64(NOBODY), now)
         row[WRITE] = whole - hit - again
@@ -364,9 +366,10 @@ def serve(week: Any, t: Any, pool: Any, own: Any, request: int, capacity: int, v
 
 
 def run(week: Any, t: Any, pool: Any, own: Any, capacity: int, ttl_us: int, visible_us: int, minimum_tokens: int,
-        newcomer: bool, by_block: Any, by_hour: Any, resident: Any) -> None:  # fmt: skip
+        newcomer: bool, refresh: bool, by_block: Any, by_hour: Any, resident: Any) -> None:  # fmt: skip
     """Fill `by_block` [2 (not warm, warm), rates, blocks, fields], `by_hour` [hours, rates, fields] and `resident` [1]
-    (token-seconds held). `ttl_us` 0 = no expiry: an entry lives while its last use started at most `ttl_us` ago."""
+    (token-seconds held). `ttl_us` 0 = no expiry: an entry lives while its last use (`refresh`), or else its writing,
+    started at most `ttl_us` ago."""
     cursor = np.int64(0)
     row = t.row
     before = np.int64(0)
@@ -379,7 +382,7 @@ def run(week: Any, t: Any, pool: Any, own: Any, capacity: int, ttl_us: int, visi
             row[field] = 0
         if ttl_us > 0:
             cursor = expire(week, t, pool, own, cursor, now, ttl_us, resident)
-        serve(week, t, pool, own, request, capacity, visible_us, minimum_tokens, newcomer)
+        serve(week, t, pool, own, request, capacity, visible_us, minimum_tokens, newcomer, refresh)
         window = 1 if week.warm[request] else 0
         rate = week.rate[request]
         block, hour = week.block[request], week.hour[request]
