@@ -135,8 +135,8 @@ def _by_creation(setting: Setting, rule: Rule, paths: Paths | None, mode: str) -
         return setting, []
     if paths is None or (paths.parent >= 0).any():
         return setting, [
-            "at this provider a lifetime counts from creation; prefixes that grow are replayed as if reads refreshed it, "
-            "which finds too much"
+            "at this provider a lifetime counts from creation; prefixes that grow are replayed as if reads refreshed "
+            "it, which finds too much"
         ]
     return replace(setting, refresh_on_read=False), [
         "a lifetime counts from creation, as this provider has it; the curve over all budgets and the optimum let "
