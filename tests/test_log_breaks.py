@@ -65,15 +65,70 @@ def test_going_back_and_forth_is_the_same_content_again(tmp_path: Path) -> None:
     ]
 
 
-def test_a_shorter_prompt_is_a_cut_and_without_sessions_roots_are_compared(tmp_path: Path) -> None:
+def contents(tmp_path: Path, turns: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    found = prefix_breaks(load_text(tmp_path, lines(turns)))
+    assert found is not None
+    return [tuple(row[name] for name in ("token_type", "content", "breaks", "lost_tokens")) for row in found["by_type"]]
+
+
+USER = ("q", 40, "user")
+
+
+def test_a_cleared_tool_output_is_told_from_changed_content(tmp_path: Path) -> None:
+    # An output of 500 read once, then left out: the talk goes on behind q with 560 tokens, longer than what was lost.
+    # Another type stands there (thinking), and no piece of type tool_result and 500 tokens is left: removed.
+    cleared = [
+        request("a", 1, [SYSTEM, USER, ("out", 500, "tool_result")]),
+        request("a", 2, [SYSTEM, USER, ("t", 60, "thinking"), ("next", 501, "tool_result")]),
+    ]
+    assert contents(tmp_path, cleared) == [("tool_result", "removed", 1, 500)]
+
+
+def test_an_inserted_piece_and_an_edit_are_changed_content(tmp_path: Path) -> None:
+    # 30 tokens of tools in front of the same question of 40: what stood there is still there, so nothing was removed.
+    inserted = [request("a", 1, [SYSTEM, USER]), request("a", 2, [SYSTEM, ("new", 30, "tools"), ("q2", 40, "user")])]
+    assert contents(tmp_path, inserted) == [("tools", "new", 1, 40)]
+    # A question of 40 becomes one of 20: exactly half is not less than half, and the type is the same.
+    edited = [request("a", 1, [SYSTEM, USER]), request("a", 2, [SYSTEM, ("q2", 20, "user")])]
+    assert contents(tmp_path, edited) == [("user", "new", 1, 40)]
+
+
+def test_a_history_summed_up_is_removed_unless_it_comes_again(tmp_path: Path) -> None:
+    # 40 + 300 become a summary of 50: 50 < 340 / 2.
+    long = [SYSTEM, USER, ("a", 300, "assistant")]
+    summed = [SYSTEM, ("sum", 50, "user")]
+    turns = [request("a", 1, long), request("a", 2, summed)]
+    assert contents(tmp_path, turns) == [("user", "removed", 1, 340)]
+    # The long history is sent once more: a side call in between took nothing out. Going back meets it again (lost: 50).
+    assert contents(tmp_path, [*turns, request("a", 3, long)]) == [("user", "new", 1, 340), ("user", "again", 1, 50)]
+
+
+def test_only_places_that_break_twice_are_named(tmp_path: Path) -> None:
+    # One break behind system (100); two behind s2 (200).
+    other = ("s2", 200, "system")
     turns = [
-        request(None, 1, [SYSTEM, ("x", 20, "user")]),
-        request(None, 2, [SYSTEM]),
-        request(None, 3, [("o", 7, "user")]),
+        request("a", 1, [SYSTEM, ("x", 20, "user")]),
+        request("a", 2, [SYSTEM, ("y", 20, "user")]),
+        *(request("b", at, [other, (f"c{at}", 9, "tools")]) for at in (3, 4, 5)),
     ]
     found = prefix_breaks(load_text(tmp_path, lines(turns)))
-    assert found is not None and (found["basis"], found["pairs"]) == ("root", 1)
-    assert [(row["content"], row["lost_tokens"]) for row in found["by_type"]] == [("cut", 20)]
+    assert found is not None and found["broken"] == 3
+    assert [(row["position_tokens"], row["breaks"], row["lost_tokens"]) for row in found["worst"]] == [(200, 2, 18)]
+
+
+def test_a_shorter_prompt_is_a_cut(tmp_path: Path) -> None:
+    turns = [request("a", 1, [SYSTEM, ("x", 20, "user")]), request("a", 2, [SYSTEM])]
+    assert [row[1:] for row in contents(tmp_path, turns)] == [("cut", 1, 20)]
+
+
+def test_without_chains_it_cannot_be_told(tmp_path: Path) -> None:
+    turns = [request(None, at, [SYSTEM, (f"x{at}", 20, "user")]) for at in (1, 2, 3)]
+    found = prefix_breaks(load_text(tmp_path, lines(turns)))
+    assert found == {
+        **dict.fromkeys(("basis", "pairs", "extended", "broken", "lost_tokens")),
+        "by_type": [],
+        "worst": [],
+    }
 
 
 def test_a_log_without_identity_has_no_breaks(tmp_path: Path) -> None:

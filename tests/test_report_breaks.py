@@ -39,3 +39,27 @@ def test_nothing_broken_and_nothing_to_compare() -> None:
     assert section is not None and len(section.parts) == 1 and "nothing breaks" in section.parts[0].text  # type: ignore[union-attr]
     assert breaks({"prefix_breaks": None}) is None
     assert breaks({"prefix_breaks": {**FOUND, "pairs": 0}}) is None
+
+
+def test_what_was_taken_out_is_not_the_prompts_fault() -> None:
+    one = {
+        "token_type": "tool_result",
+        "content": "removed",
+        "breaks": 3,
+        "lost_tokens": 90,
+        "median_position_tokens": 7,
+    }
+    section = breaks({"prefix_breaks": {**FOUND, "broken": 3, "lost_tokens": 90, "by_type": [one], "worst": []}})
+    assert section is not None
+    _, types, worst = section.parts
+    assert types.rows[0][:3] == ("tool_result", "something was taken out", "3")  # type: ignore[union-attr]
+    assert "fix the prompt" not in types.rows[0][6] and "clock" not in types.rows[0][6]  # type: ignore[union-attr]
+    assert "Taken out: what stood there never comes again" in types.note  # type: ignore[union-attr]
+    assert worst.text.startswith("No place breaks twice")  # type: ignore[union-attr]
+
+
+def test_without_chains_there_is_no_advice() -> None:
+    counts = dict.fromkeys(("basis", "pairs", "extended", "broken", "lost_tokens"))
+    section = breaks({"prefix_breaks": {**counts, "by_type": [], "worst": []}})
+    assert section is not None and len(section.parts) == 1
+    assert section.parts[0].text.startswith("This log cannot tell")  # type: ignore[union-attr]

@@ -11,6 +11,7 @@ import polars as pl
 from kit import numbers
 
 LONGEST_TABLE = 60
+SHARES = frozenset({"share", "ratio", "overlap", "ks"})  # last words of columns that hold 0 to 1
 
 
 class Sentence(str):
@@ -28,9 +29,10 @@ def written(column: str, value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, str):
         return value
-    if column.endswith(("share", "ratio", "overlap", "ks")):
+    unit = column.rsplit("_", 1)[-1]
+    if unit in SHARES:
         return numbers.percent(value)
-    if column.endswith("seconds"):
+    if unit == "seconds":
         return numbers.seconds(value)
     if isinstance(value, int):
         return numbers.count(value)
@@ -54,6 +56,7 @@ class Table:
         right = {name for name, kind in self.frame.schema.items() if kind.is_numeric()}
         head = "".join(f'<th scope="col">{html.escape(name.replace("_", " "))}</th>' for name in names)
         body = "".join(self._row(row, right) for row in self.frame.head(LONGEST_TABLE).iter_rows(named=True))
+        body = body or f"<tr><td colspan={len(names)}>none</td></tr>"
         left = self.frame.height - LONGEST_TABLE
         more = f"<tfoot><tr><td colspan={len(names)}>and {numbers.count(left)} more rows</td></tr></tfoot>"
         caption = f"<caption>{html.escape(self.caption)}</caption>"

@@ -246,17 +246,20 @@ def cache_life(results: Results) -> Sentence:
 def breaks(results: Results) -> Sentence:
     """How often a request stops repeating the one before it, and whether the prompt or the room is to blame."""
     found = results["prefix_breaks"]
+    if found and found["basis"] is None:
+        return Sentence("Without sessions or chains, requests that follow each other are different users: not told.")
     if not found or not found["pairs"]:
         return Sentence("This log has no consecutive prompts to compare.")
     said = (
         f"**{numbers.count(found['broken'])} of {numbers.count(found['pairs'])} consecutive requests do not extend the "
-        f"one before ({found['basis']}); {numbers.count(found['lost_tokens'])} tokens stood behind the break.**"
+        f"one before in their chain; {numbers.count(found['lost_tokens'])} tokens stood behind the break.**"
     )
     if not found["by_type"]:
         return Sentence(said)
     top = found["by_type"][0]
     cure = {
         "new": "what follows there is new each time, so the prompt is what to change",
+        "removed": "it was taken out of the context (cleared or summed up), so the prompt's layout is not to blame",
         "again": "what follows there had been sent before, so only room or time would have kept it",
         "cut": "the prompt was cut short there",
     }[top["content"]]
@@ -324,8 +327,8 @@ def rule(results: Results) -> Sentence:
 
 
 def retention(results: Results) -> Sentence:
-    """Which retention would have been cheapest."""
-    return Sentence(results["ttl_verdict"]["sentence"])
+    """Which retention would have been cheapest, and which mix of them costs less again."""
+    return Sentence(" ".join(filter(None, (results["ttl_verdict"]["sentence"], mixed(results)))))
 
 
 def sensitivity(results: Results) -> Sentence:
