@@ -217,6 +217,9 @@ def test_scans_by_hand() -> None:
         (1, "2026-03-02T01:00Z", 0.8)
     ]
     assert (found["hours_with_traffic"], found["max_share"], found["median_share"]) == (3, 0.8, 0.0)
+    # A lone one-shot of 5 tokens at night is an hour of 100 %, but under the median of 5, 10, 20 and 50 tokens (15).
+    found = reuse.scans(flat([*rows, (9 * 3600, "z", 5)]))
+    assert (found["max_share"], found["median_hour_tokens"], found["max_busy_share"]) == (1.0, 15.0, 0.8)
 
 
 def test_block_ids_local_to_a_session_are_cut_at_the_chain() -> None:

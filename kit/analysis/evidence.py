@@ -6,8 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from kit.analysis.lookup import at
 from kit.analysis.measures import Measures
 from kit.analysis.parts import WINDOW, Parts
@@ -19,7 +17,6 @@ from kit.intervals import Standing, from_dict
 from kit.log import LogFacts
 from kit.policies import REGISTRY
 from kit.replay import Tally
-from kit.replay.loop import FIELDS
 
 LENGTH_RIVALS = ("lru", "lfu_decay")
 TYPED = "saecache"
@@ -58,7 +55,7 @@ def gather(made: Parts, assumption: str) -> Evidence:
         top_fraction=measures.concentration["top_fraction"],
         top_key_request_share=measures.concentration["request_share"],
         day_overlap=measures.rotation["median"],
-        **_scan_evidence(measures, made.replayed.tally("lru", scene.actual, assumption)),
+        **_scan_evidence(measures, scene.actual),
         flat_keys=None if facts.identity is None else facts.identity == "flat",
         spearman_length_count=measures.value_rank["spearman_length_count"],
         longest_one_shot_share=tenth.get("one_shot_share"),
@@ -117,23 +114,18 @@ def _reuse_factor(types: Sequence[Mapping[str, Any]]) -> float | None:
     return max(rates) / min(rates) if min(rates) else math.inf
 
 
-def _scan_evidence(measures: Measures, lru: Tally | None) -> dict[str, Any]:
-    """The worst hour of one-shot tokens, and LRU's fall in the hour after it against its other hours (row 7)."""
-    hours = measures.every_scan_hour
-    worst = max(hours, key=lambda hour: hour["share"], default=None)
-    share = worst["share"] if worst else measures.scans["max_share"]
-    if worst is None or lru is None:
-        return {"scan_token_share": share, "scan_lru_loss": None}
-    found = lru.by_hour.sum(axis=1)
-    hit, total = found[:, FIELDS.index("hit_tokens")], found[:, FIELDS.index("input_tokens")]
-    after = worst["hour_index"] + 1
-    flagged = {hour["hour_index"] for hour in measures.scans["hours"]} | {worst["hour_index"]}
-    usual = np.ones(len(total), dtype=bool)
-    usual[[i for hour in flagged for i in (hour, hour + 1) if i < len(total)]] = False
-    if after >= len(total) or not total[after] or not total[usual].sum():
-        return {"scan_token_share": share, "scan_lru_loss": None}
-    loss = hit[usual].sum() / total[usual].sum() - hit[after] / total[after]
-    return {"scan_token_share": share, "scan_lru_loss": float(loss)}
+def _scan_evidence(measures: Measures, capacity_tokens: int | None) -> dict[str, Any]:
+    """The worst busy hour of one-shot tokens, and what all such tokens cost LRU at this budget over the log (row 7).
+
+    The loss is the replay without the room they take, not a fall from one hour to the next: hours differ in traffic.
+    """
+    effect = measures.scans.get("effect") or {}
+    known = effect.get("capacity_tokens") == capacity_tokens
+    return {
+        "scan_token_share": measures.scans["max_busy_share"],
+        "scan_usual_share": measures.scans["median_share"],
+        "scan_lru_loss": effect.get("lost_token_share") if known else None,
+    }
 
 
 def _contrast(

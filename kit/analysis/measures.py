@@ -22,7 +22,6 @@ class Measures:
     value_rank: dict[str, Any]
     token_types: dict[str, Any]
     scans: dict[str, Any]
-    every_scan_hour: list[dict[str, Any]]
     gaps: dict[str, Any]
     inter_turn: list[dict[str, Any]]
     turns: dict[str, Any]
@@ -54,7 +53,6 @@ def measure(log: Log, scene: Scene, parameters: Parameters, progress: Callable[[
         value_rank=found["value_rank"],
         token_types=found["token_types"],
         scans=scans,
-        every_scan_hour=every,
         gaps=found["reuse_gaps"],
         inter_turn=turned.pop("inter_turn"),
         turns=turned,

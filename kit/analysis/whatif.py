@@ -183,7 +183,17 @@ def _at(study: Study, capacity: int) -> tuple[Variation, Decision]:
     factor = capacity / (study.scene.actual or 1)
     scene = at_budget(study.scene, capacity)
     words = f"at {factor:.2f}".rstrip("0").rstrip(".") + "x the budget"
-    return Variation("budget", words, factor), study.decided(partial(study.again.evidence, study.made, scene))
+    made = _scanned(study, capacity)
+    return Variation("budget", words, factor), study.decided(partial(study.again.evidence, made, scene))
+
+
+def _scanned(study: Study, capacity: int) -> Parts:
+    """The same analysis with what one-shot tokens cost LRU at another budget, where any hour looks like a scan."""
+    measures = study.made.measures
+    if (measures.scans["max_busy_share"] or 0.0) < measures.scans["threshold"]:
+        return study.made
+    scans = {**measures.scans, "effect": reuse.scan_effect(study.trace, capacity)}
+    return replace(study.made, measures=replace(measures, scans=scans))
 
 
 def _closer(study: Study, tried: dict[int, tuple[Variation, Decision]], side: int) -> None:

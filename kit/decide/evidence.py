@@ -149,8 +149,10 @@ class Evidence:
     top_fraction: float = 0.05
     top_key_request_share: float | None = None
     day_overlap: float | None = None
-    # The worst hour of first-seen one-shot keys, and what LRU loses in the hour after it (row 7).
+    # First-seen one-shot keys (row 7): the worst hour with at least the median's tokens, the median hour (where it has
+    # as many they are no scan but the traffic itself), and what they cost LRU over the log.
     scan_token_share: float | None = None
+    scan_usual_share: float | None = None
     scan_lru_loss: float | None = None
     # Length against reuse; None system keys means that the log marks none (row 8).
     flat_keys: bool | None = None

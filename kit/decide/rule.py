@@ -29,8 +29,8 @@ THRESHOLDS: Mapping[str, float] = MappingProxyType(
         "gain_points": 0.02,  # rows 5 and 9: rise of the hit-token ratio
         "hot_request_share": 0.50,  # rows 6 and 10: requests on the top keys
         "day_overlap": 0.50,  # rows 6 and 10: of one day's top keys with the next day's
-        "scan_token_share": 0.30,  # row 7: worst hour
-        "scan_loss_points": 0.05,  # row 7: LRU's fall in the hour after
+        "scan_token_share": 0.30,  # row 7: worst hour with at least the median hour's tokens
+        "scan_loss_points": 0.05,  # row 7: hit tokens LRU loses to one-shot tokens, of input
         "length_correlation": -0.30,  # row 8: Spearman of length and request count
         "longest_one_shot_share": 0.80,  # row 8: longest tenth of keys
         "longest_request_share": 0.05,  # row 8

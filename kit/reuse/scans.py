@@ -19,10 +19,12 @@ def scans(log: Any, threshold: float = 0.3) -> dict[str, Any]:
 
     Every block of a nested log is a prefix of its own, so a one-shot document behind a shared system prompt counts
     with its own tokens only. ``hours``: those hours as {hour_index from the log's first hour, hour, requests, tokens,
-    one_shot_tokens, share}; ``max_share`` and ``median_share`` over all hours with traffic.
+    one_shot_tokens, share}; ``max_share``, ``median_share`` and ``median_hour_tokens`` over all hours with traffic;
+    ``max_busy_share`` over those with at least the median's tokens: a single request at night is no scan.
     """
     trace = read_trace(log)
-    empty = {"threshold": threshold, "hours": [], "hours_with_traffic": None, "max_share": None, "median_share": None}
+    measures = ("hours_with_traffic", "max_share", "max_busy_share", "median_share", "median_hour_tokens")
+    empty = {"threshold": threshold, "hours": [], **dict.fromkeys(measures)}
     if not trace.has_clock or not trace.requests:
         return {**empty, "cannot_tell": NO_CLOCK}
     hour = trace.ts_us // HOUR_US
@@ -33,11 +35,14 @@ def scans(log: Any, threshold: float = 0.3) -> dict[str, Any]:
     requests = np.bincount(hour - first)
     part = np.divide(alone, tokens, out=np.zeros_like(alone), where=tokens > 0)
     flagged = np.flatnonzero((part >= threshold) & (alone > 0))
+    usual = median(tokens[tokens > 0].tolist())
     return {
         "threshold": threshold,
         "hours_with_traffic": int((tokens > 0).sum()),
         "max_share": float(part.max()) if tokens.any() else None,
+        "max_busy_share": None if usual is None else float(part[tokens >= usual].max()),
         "median_share": median(part[tokens > 0].tolist()),
+        "median_hour_tokens": usual,
         "one_shot_token_share": share(alone.sum(), tokens.sum()),
         "hours": [
             {
