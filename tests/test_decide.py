@@ -228,8 +228,8 @@ def test_unmeasured_is_told_never_guessed() -> None:
     assert blind.provisional is not None and blind.provisional["rule"] == 11
     waived = decide.decide(Evidence(), waive_row_0=True)
     outcomes = {row["rule"]: row["outcome"] for row in waived.trail}
-    # Row 2 is known: no TTL is set, so nothing expires.
-    assert [rule for rule, outcome in outcomes.items() if outcome == "cannot tell"] == [1, 3, 4, 5, 6, 7, 8, 9, 10]
+    # Row 2 is unknown too: without any measured reuse, no TTL does not say that nothing comes back late.
+    assert [rule for rule, outcome in outcomes.items() if outcome == "cannot tell"] == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
 
 
 def test_a_known_no_settles_a_row_that_is_otherwise_unknown() -> None:
@@ -432,3 +432,19 @@ def test_sentence_and_trail_agree(evidence: Evidence, harsh: Evidence | None, wa
 def test_order_of_policies_changes_nothing(evidence: Evidence) -> None:
     turned = replace(evidence, online=evidence.online[::-1], length_checks=evidence.length_checks[::-1])
     assert decide.decide(turned).as_dict()["sentence"] == decide.decide(evidence).as_dict()["sentence"]
+
+
+def test_no_lifetime_is_no_zero_share() -> None:
+    # Reuse is measured and nothing expires: not met, in words. Nothing measured: not found, so the row is unknown.
+    measured = decide.decide(replace(QUIET, ttl_seconds=None, gaps_beyond_ttl_share=None)).trail[2]
+    assert measured["measured"] == "no lifetime is set, so nothing expires"
+    unknown = decide.decide(Evidence(ttl_seconds=None))
+    assert unknown.trail[2]["would_say"] == "cannot tell: reuse gaps against the TTL: not found"
+    assert "rows that cannot be told on this log: 1, 2, 3" in unknown.trail[0]["measured"]
+
+
+def test_nothing_known_names_no_budget_and_no_system_keys() -> None:
+    decision = decide.decide(Evidence())
+    assert decision.sentence.startswith("Keep LRU and collect more log: ")
+    assert decision.trail[11]["would_say"] == "would fire: Keep LRU"
+    assert "system keys among the longest: not found" in decision.trail[8]["measured"]

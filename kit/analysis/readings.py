@@ -10,6 +10,7 @@ from typing import Any
 from kit import numbers
 from kit.analysis.display import Sentence
 from kit.analysis.lookup import at
+from kit.report.retention import mixed
 
 Results = dict[str, Any]
 DECISION_ROW = {"assumption": "neutral", "window": "cold"}
@@ -172,17 +173,25 @@ def _title(results: Results, policy: str) -> str:
 def budget(results: Results) -> Sentence:
     """The budget under study and where it comes from."""
     settings = results["settings"]
+    if settings["capacity_tokens"] is None:
+        return Sentence(f"There is no budget: {_why_not(results)}.")
     return Sentence(
         f"The budget is {numbers.count(settings['capacity_tokens'])} tokens ({settings['capacity_origin']}), "
         f"in blocks of {_plural(settings['block_tokens'], 'token')}."
     )
 
 
+def _why_not(results: Results) -> str:
+    """Why LRU was not replayed at the budget."""
+    origin = str(results["settings"]["capacity_origin"])
+    return origin.removeprefix("none: ") if origin.startswith("none: ") else "LRU was not replayed"
+
+
 def bounds(results: Results) -> Sentence:
     """LRU between nothing and the best possible."""
     lru, ceiling = _actual(results, "lru"), results["bounds"]["ceiling"]
     if lru is None:
-        return Sentence("LRU was not replayed, so there is nothing to compare with.")
+        return Sentence(f"There is nothing to compare LRU with: {_why_not(results)}.")
     best = at(results["bounds"]["optimal"], capacity_tokens=lru["capacity_tokens"])
     kind = "the optimum" if best and best.get("exact") else "a bound on the optimum"
     middle = f", {kind} {numbers.percent(best['hit_token_ratio'], 2)}" if best else ""
@@ -193,14 +202,25 @@ def bounds(results: Results) -> Sentence:
 
 
 def best(results: Results) -> Sentence:
-    """The policy that keeps most at the budget, against LRU."""
+    """The policy that keeps most at the budget, against LRU; those that keep exactly what LRU keeps are ties."""
     online = [row for row in results["replay"] if row["capacity_label"] == "actual" and _is_decision_row(row)]
     lru = _actual(results, "lru")
-    if not online or lru is None or lru["hit_token_ratio"] is None:
-        return Sentence("**There is nothing to compare.**")
-    top = max(online, key=lambda row: (row["hit_tokens"], row["policy"] == "lru"))
-    if top["policy"] == "lru":
-        return Sentence("**No policy keeps more than LRU at this budget.**")
+    others = [row for row in online if row["policy"] != "lru"]
+    if lru is None or lru["hit_token_ratio"] is None:
+        return Sentence(f"**There is nothing to compare: {_why_not(results)}.**")
+    if not others:
+        return Sentence("**There is nothing to compare: only LRU was replayed.**")
+    top = max(others, key=lambda row: (row["hit_tokens"], row["policy"]))
+    if top["hit_tokens"] <= lru["hit_tokens"]:
+        equal = [_title(results, row["policy"]) for row in others if row["hit_tokens"] == lru["hit_tokens"]]
+        same = f"; {', '.join(equal)} {'keep' if len(equal) > 1 else 'keeps'} exactly as much" if equal else ""
+        tried = f"None of the {len(others)} other policies tried keeps"
+        lead = (
+            tried
+            if len(others) > 1
+            else f"{_title(results, top['policy'])}, the only other policy tried, does not keep"
+        )
+        return Sentence(f"**{lead} more than LRU at this budget{same}.**")
     gain = top["hit_token_ratio"] - lru["hit_token_ratio"]
     return Sentence(
         f"**{_title(results, top['policy'])} keeps most: {numbers.points(gain)} of input tokens over LRU.**"
@@ -216,7 +236,11 @@ def doubling(results: Results) -> Sentence:
     rows_ = {
         row["capacity_label"]: row for row in results["replay"] if row["policy"] == "lru" and _is_decision_row(row)
     }
-    if not {"actual", "double"} <= rows_.keys() or not rows_["actual"]["hit_tokens"]:
+    if "actual" not in rows_:
+        return Sentence(f"What more room would bring cannot be told: {_why_not(results)}.")
+    if "double" not in rows_:
+        return Sentence("What more room would bring cannot be told: double the budget was not replayed.")
+    if not rows_["actual"]["hit_tokens"]:
         return Sentence("LRU finds nothing cached at this budget, so a larger one has nothing to grow from.")
     lift = rows_["double"]["hit_tokens"] / rows_["actual"]["hit_tokens"] - 1
     return Sentence(f"Twice the budget lifts LRU's hit tokens by {numbers.percent(lift)}.")
@@ -280,7 +304,7 @@ def bill(results: Results) -> Sentence:
     """The input bill with LRU at the budget, and without a cache."""
     lru, money = _actual(results, "lru"), results["money"]
     if lru is None:
-        return Sentence("LRU was not replayed, so there is no bill to state.")
+        return Sentence(f"There is no bill to state: {_why_not(results)}.")
     if lru["cost"] is None:
         why = (
             "you run the model, a miss is prefill work"
@@ -336,6 +360,8 @@ def sensitivity(results: Results) -> Sentence:
     found = results["decision"].get("sensitivity")
     if not found or not found["map"]:
         return Sentence("Nothing else was tried on this log.")
+    if _actual(results, "lru") is None:
+        return Sentence(f"What would change the answer cannot be told: {_why_not(results)}.")
     flips = [row for row in found["map"] if row["flips"]]
     tried = _plural(len(found["map"]), "variation")
     if not flips:

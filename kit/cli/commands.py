@@ -44,6 +44,9 @@ def _cell(value: Any) -> str:
     return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
+UNTOLD = ("sessions", "chains", "keys")  # 0 of them: the log has no column that tells
+
+
 def inspect(chosen: argparse.Namespace) -> int:
     """Say what a log is and what it can tell."""
     from kit import log
@@ -58,7 +61,7 @@ def inspect(chosen: argparse.Namespace) -> int:
         elif isinstance(value, list | tuple):
             value = "; ".join(map(str, value))
         else:
-            value = _cell(value)
+            value = numbers.ABSENT if name in UNTOLD and not value else _cell(value)
         print(f"{name:16} {value or numbers.ABSENT}")
     return 0
 

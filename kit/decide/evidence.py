@@ -154,7 +154,7 @@ class Evidence:
     scan_token_share: float | None = None
     scan_usual_share: float | None = None
     scan_lru_loss: float | None = None
-    # Length against reuse; None system keys means that the log marks none (row 8).
+    # Length against reuse; None system keys means that there are no keys (row 8).
     flat_keys: bool | None = None
     spearman_length_count: float | None = None
     longest_one_shot_share: float | None = None
@@ -225,8 +225,10 @@ class Evidence:
 
     @property
     def expiring_gap_share(self) -> float | None:
-        """Token-weighted share of reuse gaps longer than the TTL; 0 where nothing expires."""
-        return 0.0 if self.ttl_seconds is None else self.gaps_beyond_ttl_share
+        """Token-weighted share of reuse gaps longer than the TTL; 0 where reuse is measured and nothing expires."""
+        if self.ttl_seconds is not None:
+            return self.gaps_beyond_ttl_share
+        return None if self.ceiling_hit_tokens is None else 0.0
 
     @property
     def lfu_decay(self) -> Contrast | None:
@@ -234,9 +236,9 @@ class Evidence:
         return self.against_lru("lfu_decay")
 
     @property
-    def system_keys_among_longest(self) -> int:
-        """System or tool-schema keys in the longest tenth; a log that marks none has none to protect."""
-        return self.longest_system_keys or 0
+    def system_keys_among_longest(self) -> int | None:
+        """System or tool-schema keys in the longest tenth (0 and 1: none and at least one); None without keys."""
+        return self.longest_system_keys
 
     @property
     def saecache_gain(self) -> float | None:

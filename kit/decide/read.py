@@ -204,7 +204,9 @@ def _fields(evidence: Evidence, value: Any, kind: str) -> dict[str, str]:
     return {
         "value": _written(value, kind),
         "s": "" if value == 1 else "s",
-        "ttl": "none set" if ttl is None else numbers.seconds(ttl),
+        "expiring": "no lifetime is set, so nothing expires"
+        if ttl is None
+        else f"{_written(value, kind)} of reused tokens come back after the TTL ({numbers.seconds(ttl)})",
         "best": policy_title(evidence.best_online) if evidence.best_online else numbers.NOT_FOUND,
         "top": numbers.percent(evidence.top_fraction, 0),
         "absent": ", ".join(evidence.absent_fields),

@@ -68,7 +68,7 @@ RULES: tuple[Rule, ...] = (
             Condition(
                 "expiring_gap_share",
                 "reuse gaps against the TTL",
-                "{value} of reused tokens come back after the TTL ({ttl})",
+                "{expiring}",
                 "share",
                 ">=",
                 "expiring_gap_share",
@@ -311,11 +311,11 @@ RULES: tuple[Rule, ...] = (
             Condition(
                 "system_keys_among_longest",
                 "system keys among the longest",
-                "{value} system keys are among them",
+                "no system key is among them",
                 "count",
                 "<=",
                 None,
-                "{value} system keys are among them",
+                "at least one system key is among them",
             ),
             Condition(
                 "length_worst", "Length against LRU and LFU with decay at half, actual and double", "{value}", "better"

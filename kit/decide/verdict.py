@@ -257,7 +257,7 @@ def _row(
         "threshold": _threshold(reading),
         "margin": None if reading.margin is None else round(reading.margin, 6),
         "outcome": outcome,
-        "would_say": None if fires else _would_say(reading),
+        "would_say": None if fires else _would_say(reading, evidence.capacity_tokens),
         "policy": reading.policy,
         "policy_title": reading.title,
         "advice": rule.advice,
@@ -328,13 +328,21 @@ def _threshold(reading: RuleReading) -> str:
     return joint.join(one.threshold_text for one in reading.readings) or numbers.ABSENT
 
 
-def _would_say(reading: RuleReading) -> str:
+def _would_say(reading: RuleReading, capacity_tokens: int | None) -> str:
     if reading.holds is None:
         missing = [one.text for one in reading.readings if one.holds is None]
         return f"cannot tell: {missing[0] if missing else 'no candidate was replayed'}"
     if not reading.holds:
         return "would not fire"
-    return f"would fire: {reading.rule.advice.format(budget='this budget', title=reading.title)}"
+    budget = None if capacity_tokens is None else "this budget"
+    return f"would fire: {_advised(reading.rule.advice, reading.title, budget)}"
+
+
+def _advised(advice: str, title: str, budget: str | None) -> str:
+    """The imperative of a rule; where no budget is known it names none."""
+    if budget is None:
+        advice = advice.replace(" at {budget}", "").replace(" beyond {budget}", "")
+    return advice.format(budget=budget, title=title)
 
 
 def _because(reading: RuleReading, walk: _Walk, conflict: Mapping[str, Any] | None) -> str:
@@ -358,8 +366,8 @@ def sentence(
 ) -> str:
     """The verdict in one imperative sentence, read off the row that fires: advice, reason, rule, money."""
     row = next(row for row in trail if row["outcome"] == FIRES)
-    budget = "this budget" if capacity_tokens is None else f"{numbers.count(capacity_tokens)} tokens"
-    text = f"{row['advice'].format(budget=budget, title=row['policy_title'])}: {row['because']} (rule {row['rule']})"
+    budget = None if capacity_tokens is None else f"{numbers.count(capacity_tokens)} tokens"
+    text = f"{_advised(row['advice'], row['policy_title'], budget)}: {row['because']} (rule {row['rule']})"
     if worth is not None:
         text += f"; this saves {worth.text()}"
     if bought is not None and row["rule"] == SHORT_OF_ROOM:
