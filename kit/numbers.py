@@ -1,12 +1,16 @@
 """How a number is written for a reader: one rule per kind, tested, used by every table, chart and sentence.
 
 An unknown is "not found", nothing is "-", tiny is "< 0.1%", and zero means zero. A minus is the real minus sign.
+What is written still knows its number and unit (`Written`), for those who want to calculate with it.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec
 
 NOT_FOUND = "not found"
 ABSENT = "-"
@@ -16,6 +20,42 @@ _UNSEEN = re.compile(
     "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069\\ufeff\\ufff9-\\ufffb]"
 )
 Number = int | float | None
+SHARE, DIFFERENCE, RELATIVE = "share", "difference of shares", "relative change"
+P = ParamSpec("P")
+
+
+class Written(str):
+    """A number as text that still knows its `value` (a pair for an interval, None unknown) and `unit`, for a CSV file.
+
+    Text made from it (cut, joined, formatted into a sentence) is plain text again.
+    """
+
+    value: Number | tuple[Number, Number]
+    unit: str
+
+    def __new__(cls, text: str, value: Number | tuple[Number, Number] = None, unit: str = "") -> Written:
+        """The text with its number beside it."""
+        made = super().__new__(cls, text)
+        made.value, made.unit = value, unit
+        return made
+
+
+Write = Callable[Concatenate[Number, P], str]
+
+
+def _keeping(unit: str | None = "") -> Callable[[Write[P]], Callable[Concatenate[Number, P], Written]]:
+    """A writer whose text keeps its number, in that unit; None: the currency the writer is given."""
+
+    def kept(write: Write[P]) -> Callable[Concatenate[Number, P], Written]:
+        @wraps(write)
+        def writer(value: Number, *args: P.args, **more: P.kwargs) -> Written:
+            currency: Any = args[0] if args else more.get("currency", "USD")
+            known = value if is_known(value) else None
+            return Written(write(value, *args, **more), known, str(currency) if unit is None else unit)
+
+        return writer
+
+    return kept
 
 
 def is_known(value: object) -> bool:
@@ -29,11 +69,13 @@ def _grouped(value: float, decimals: int) -> str:
     return (MINUS if negative else "") + text
 
 
+@_keeping()
 def count(value: Number) -> str:
     """A whole number with thousands separators, such as ``10,000``; unknown is ``not found``."""
     return NOT_FOUND if value is None or not is_known(value) else _grouped(round(value), 0)
 
 
+@_keeping()
 def short(value: Number) -> str:
     """A large number in three figures with a suffix, such as ``47.6M`` or ``8.2k``; below 10,000 it is written out."""
     if value is None or not is_known(value):
@@ -48,11 +90,13 @@ def short(value: Number) -> str:
     return count(value)
 
 
+@_keeping()
 def decimal(value: Number, decimals: int = 2) -> str:
     """A plain decimal with a fixed number of places."""
     return NOT_FOUND if value is None or not is_known(value) else _grouped(value, decimals)
 
 
+@_keeping(SHARE)
 def percent(share: Number, decimals: int = 1) -> str:
     """A share of 0 to 1 as a percentage. Never rounds a trace to ``0.0%`` nor a near miss to ``100%``."""
     if share is None or not is_known(share):
@@ -68,6 +112,7 @@ def percent(share: Number, decimals: int = 1) -> str:
     return f"{_grouped(share * 100, decimals)}%"
 
 
+@_keeping(DIFFERENCE)
 def points(difference: Number, decimals: int = 1) -> str:
     """A difference of two shares in percentage points, signed: ``+14.7 pt``."""
     if difference is None or not is_known(difference):
@@ -75,6 +120,19 @@ def points(difference: Number, decimals: int = 1) -> str:
     return f"{signed(difference * 100, decimals)} pt"
 
 
+@_keeping(RELATIVE)
+def relative(change: Number, decimals: int = 1) -> str:
+    """A relative change as a signed percentage: ``−1.1%``."""
+    return NOT_FOUND if change is None or not is_known(change) else f"{signed(change * 100, decimals)}%"
+
+
+@_keeping("tokens")
+def tokens(value: Number) -> str:
+    """A number of tokens with its unit, such as ``47.6M tokens``."""
+    return NOT_FOUND if value is None or not is_known(value) else f"{short(value)} tokens"
+
+
+@_keeping()
 def signed(value: Number, decimals: int = 0) -> str:
     """A number with its sign always shown; what rounds to zero carries none."""
     if value is None or not is_known(value):
@@ -83,6 +141,7 @@ def signed(value: Number, decimals: int = 0) -> str:
     return text if text.startswith(MINUS) or text.strip("0.,") == "" else f"+{text}"
 
 
+@_keeping(None)
 def money(amount: Number, currency: str = "USD", detail: bool = False) -> str:
     """Money with its currency: whole units from 1 up, two decimals below or in detail; under a cent is said so."""
     if amount is None or not is_known(amount):
@@ -96,6 +155,7 @@ def money(amount: Number, currency: str = "USD", detail: bool = False) -> str:
     return f"{MINUS}{mark}{text[1:]}" if text.startswith(MINUS) else f"{mark}{text}"
 
 
+@_keeping(None)
 def unit_price(amount: Number, currency: str = "USD") -> str:
     """A price per unit: two decimals from 0.1 up, every digit that matters below (four significant)."""
     if amount is None or not is_known(amount):
@@ -108,12 +168,21 @@ def unit_price(amount: Number, currency: str = "USD") -> str:
     return f"{MINUS}{mark}{text[1:]}" if text.startswith(MINUS) else f"{mark}{text}"
 
 
+@_keeping(None)
+def unit_price_change(amount: Number, currency: str = "USD") -> str:
+    """A difference of prices per unit with its sign always shown."""
+    text = unit_price(amount, currency)
+    return f"+{text}" if amount is not None and is_known(amount) and amount > 0 else text
+
+
+@_keeping(None)
 def money_change(amount: Number, currency: str = "USD", detail: bool = False) -> str:
     """A difference in money with its sign always shown."""
     text = money(amount, currency, detail)
     return f"+{text}" if amount is not None and is_known(amount) and amount > 0 and text[0] not in "<>" else text
 
 
+@_keeping("seconds")
 def seconds(value: Number) -> str:
     """A length of time in the unit a person would choose: ``41 s``, ``5 min``, ``1.2 h``, ``3.4 days``."""
     if value is None or not is_known(value):
@@ -129,7 +198,11 @@ def seconds(value: Number) -> str:
 
 def span(low: str, high: str) -> str:
     """Two written numbers as an interval: ``3,700 to 4,900``; when either is unknown, ``not found``."""
-    return NOT_FOUND if NOT_FOUND in (low, high) else f"{low} to {high}"
+    if NOT_FOUND in (low, high):
+        return NOT_FOUND
+    ends = [end.value if isinstance(end, Written) and not isinstance(end.value, tuple) else None for end in (low, high)]
+    text = f"{low} to {high}"
+    return text if None in ends else Written(text, (ends[0], ends[1]), getattr(low, "unit", ""))
 
 
 def visible(text: str) -> str:

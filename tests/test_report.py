@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from kit import numbers, report
 from kit.report import interactive
 from kit.report.money import add_up
+from kit.report.money_reported import lifetime_words
 from kit.report.table import Table, csv_cell, csv_text, plain, written
 from tests import report_fixture
 
@@ -106,7 +107,7 @@ def test_before_and_after_adds_up(page):
     lines = {row[0]: row[1:] for row in page.tables["table-before_after"]}
     assert lines["Input bill (USD, estimated)"] == ["$514.80", "$425.10", "−$89.70", "−$97.70 to −$81.70"]
     assert lines["Input tokens found cached"] == ["33.0%", "46.0%", "+13.0 pt", "+12.0 pt to +14.0 pt"]
-    assert lines["Cost per request, input side (USD, estimated)"][:3] == ["$0.05148", "$0.04251", "−$0.00897"]
+    assert lines["Cost per 1,000 requests, input side (USD, estimated)"][:3] == ["$51.48", "$42.51", "−$8.97"]
 
 
 def test_a_kept_lru_is_shown_beside_the_best_other_policy(results):
@@ -186,20 +187,19 @@ def test_the_largest_remainder_gets_the_last_cent():
 
 
 def test_retention_is_a_key_figure_and_a_table(page):
-    assert "less over this log with the short retention than with the long retention" in page.text
+    """The bill is priced with short writes and short is cheapest: nothing comes off it, long would add 12 dollars."""
+    said = "to save by another retention: the short retention (short) of the bill above is already as cheap as it gets"
+    assert f"Nothing {said} The long retention for all costs $12.00 more (95% interval $8.00 to $16.00)" in page.text
     short, long, none = "$514.80", "$526.80", "$600.00"
     assert page.tables["table-retention"][1:] == [
         ["all", short, long, "-", none, "short", "$12.00 ($8.00 to $16.00)"],
-        ["trigger: person", short, long, "$500.00", none, "too close to call", "$1.00 (−$3.00 to $5.00)"],
+        ["trigger: person (explains the gaps, cannot be set)", short, long, "$500.00", none, "too close to call",
+         "$1.00 (−$3.00 to $5.00)"],
     ]
 
 
 def test_retention_says_when_it_saves_and_which_mix_costs_less(results):
-    """Long for the shared prefixes (60 to 45 dollars) while all others stay short: 15 dollars less again."""
-    assert (
-        "a saving only where it is not set already, counted with room for every prefix"
-        in Page(report.render(results)).text
-    )
+    """Long for the shared prefixes (60 to 45 dollars) while all others stay short: 15 dollars off the short bill."""
     mixed = copy.deepcopy(results)
     verdict = mixed["ttl_verdict"] | {"long_share_of_writes": 0.25}
     head = {"dimension": "segment", "next_best": "short", "saving": {"value": 15.0, "low": 12.0, "high": 18.0}}
@@ -209,11 +209,90 @@ def test_retention_says_when_it_saves_and_which_mix_costs_less(results):
     ]
     mixed["ttl_verdict"] = verdict
     text = Page(report.render(mixed, "finance")).text
-    assert "(75% of the written tokens have it)" in text
+    assert "$15.00 less over this log with a mix of retentions than with the short retention (short) of" in text
+    assert "95% interval $12.00 to $18.00; a saving only where it is not set already" in text
+    assert "(75% of the written tokens have the short one), counted with room for every prefix" in text
     assert (
         "A mix costs $15.00 less again (95% interval $12.00 to $18.00): the long retention for prefixes that several "
         "sessions share and the short retention for the rest."
     ) in text
+
+
+def test_the_long_retention_is_held_against_the_short_bill(results):
+    """Short 514.80 as billed, long 500.00: 14.80 come off; the interval is the one of just that difference."""
+    longer = copy.deepcopy(results)
+    saving = {"value": 14.8, "low": 10.0, "high": 20.0, "units": 88}
+    verdict = longer["ttl_verdict"] | {"choice": "long", "saving": saving}
+    verdict["costs"] = verdict["costs"] | {"long": 500.0}
+    verdict["groups"][0] |= {"choice": "long", "next_best": "short", "saving": saving}
+    longer["ttl_verdict"] = verdict
+    text = Page(report.render(longer)).text
+    assert "$14.80 less over this log with the long retention than with the short retention (short) of the bill" in text
+    assert "95% interval $10.00 to $20.00; a saving only where it is not set already, counted" in text
+    verdict["saving"]["units"] = 9
+    assert "too few sessions for an interval; a saving only where" in Page(report.render(longer)).text
+
+
+def test_what_the_provider_reported_stands_beside_the_model(results):
+    """60 of 200 million tokens read are 30 %, 60 x 0.30 + 130 x 3.75 + 10 x 3.00 = 535.50; LRU finds 33 % for 514.80,
+    3.9 % below that: no warning. At 480 dollars the bill is 7 % above the report."""
+    text = Page(report.render(results)).text
+    said = "The provider reported 30.0% read and billed $535.50 for the input; the model gives 33.0% with LRU and $514.80."
+    assert said in text
+    assert "bill is" not in text and "read more than the model" not in text
+    off = copy.deepcopy(results)
+    off["provider"]["reported"] |= {"cost": 480.0, "label": "LIST"}
+    said = Page(report.render(off, "finance")).text
+    assert "billed $480.00 (at list prices)" in said and "The model's bill is 7% above the reported one" in said
+
+
+def test_a_report_above_the_ceiling_is_a_warning(results):
+    """75 of 100 tokens read against a ceiling of 70 %; what comes back late explains the 5 only in the second case."""
+    above = copy.deepcopy(results)
+    told = {"read_tokens": 75, "write_tokens": 15, "write_long_tokens": 5, "uncached_tokens": 5}
+    above["provider"]["reported"] |= told
+    above["bounds"]["ceiling"] = {"hit_token_ratio": 0.7}
+    above["settings"]["ttl_seconds"] = 300
+    above["reuse_gaps"] = {"longer_token_share": 0.0, "reused_tokens": 80}
+    text = Page(report.render(above)).text
+    lead = "The provider read more than the model allows with an unlimited cache and the 5-minute lifetime "
+    lead += "(75.0% against 70.0%): "
+    assert lead + "not because of the 5-minute lifetime, but because it found beginnings that this log" in text
+    above["reuse_gaps"]["longer_token_share"] = 0.1  # 8 of 80 tokens
+    assert lead + "it kept prefixes longer than the 5-minute lifetime" in Page(report.render(above)).text
+    assert "as if every write were the short kind; the log's own mix is 25% long." in text  # 5 of 20
+
+
+def test_a_lifetime_has_a_name():
+    seconds = (None, 300, 1800, 3600, 86_400, 299.9)
+    assert [lifetime_words(one) for one in seconds] == [
+        "no expiry", "the 5-minute lifetime", "the 30-minute lifetime", "the 1-hour lifetime", "the 1-day lifetime",
+        "the lifetime of 5 min",
+    ]  # fmt: skip
+
+
+def test_an_assumed_budget_is_said_beside_the_sentence(results):
+    assumed = copy.deepcopy(results)
+    assert "assumed budget" not in Page(report.render(assumed)).text
+    assumed["settings"] |= {"capacity_origin": "assumed: twice the longest prefix in the log (1,000,000 tokens)"}
+    text = report.render(assumed, "finance")
+    assert f'id="verdict">{results["decision"]["sentence"]}</p>' in text
+    said = Page(text).text
+    assert "At an assumed budget of 1,000,000 tokens: twice the longest prefix in the log. Give your own with" in said
+    assert "with LFU with decay in place of LRU at an assumed budget of 1,000,000 tokens" in said
+
+
+@pytest.mark.parametrize(("units", "basis", "shown"), [(9, "session blocks", False), (10, "session blocks", True),
+                                                       (7, "days", True), (None, None, True)])  # fmt: skip
+def test_an_interval_over_few_sessions_is_not_shown(results, units, basis, shown):
+    few = copy.deepcopy(results)
+    for row in few["replay"]:
+        for found in (row["interval"] or {}).values():
+            if found:
+                found |= {"units": units, "basis": basis}
+    text = Page(report.render(few, "finance"))
+    assert ("95% interval −19.0% to −15.9%" in text.text) == shown
+    assert (text.tables["table-before_after"][1][4] == "too few sessions for an interval") != shown
 
 
 def test_prices_that_ended_before_the_list_was_checked_are_named(results):
@@ -233,8 +312,8 @@ def test_one_cache_is_assumed_once(results):
 def test_page_one_explains_itself(page):
     """A reader without the words: what a cache holds, what it costs, what the proposed policy costs."""
     assert "A cache holds 1,000,000 tokens of them" in page.text
-    assert "LRU drops what was unused longest. Over this log the input costs $515 with LRU, without any cache $600. " \
-        "With LFU with decay it costs $425." in page.text  # fmt: skip
+    assert "LRU drops what was unused longest. Over this log the input by the model costs $515 with LRU, " \
+        "without any cache $600. With LFU with decay it costs $425." in page.text  # fmt: skip
 
 
 def test_owners_pay_only_when_asked_and_add_up(results):
@@ -287,12 +366,12 @@ def test_csv_links_carry_the_figures_numbers(results, page):
         for tag, attrs in page.tags
         if tag == "a" and (name := attrs.get("download")) and (link := attrs["href"])
     }
-    lines = rows_of(links["capacity_curve.csv"])
+    lines = rows_of(links["report_capacity_curve.csv"])
     found = {(row[0], row[1]): row for row in lines[1:]}
     for row in results["replay"]:
         assert float(found[row["policy"], str(row["capacity_tokens"])][3]) == row["hit_token_ratio"]
         assert int(found[row["policy"], str(row["capacity_tokens"])][2]) == row["hit_tokens"]
-    trail = rows_of(links["decision_trail.csv"])
+    trail = rows_of(links["report_decision_trail.csv"])
     assert [row[2] for row in trail[1:]] == [row[2] for row in page.tables["table-decision_trail"][1:]]
     assert trail[7][1].count("; Met: ") == 2  # three conditions in one cell
 
@@ -480,6 +559,51 @@ def test_no_key_of_the_log_is_printed_whole(results):
 def test_a_table_is_its_own_csv():
     table = Table("t", "c", ("Name", "n"), (("a", "1"), ("=b", "2")))
     assert rows_of(table.csv_href) == [["Name", "n"], ["a", "1"], ["'=b", "2"]]
+
+
+def test_a_written_number_is_a_number_in_the_file():
+    # 271M hit tokens are 270,599,834; $407 are 407.18; 95.6% are 0.9561; a difference of -1.1 points is -0.011.
+    rows = (
+        ("a", numbers.short(270_599_834), numbers.money(407.18), numbers.percent(0.9561), numbers.points(-0.011)),
+        ("=b", numbers.short(8_054), numbers.ABSENT, numbers.percent(None), numbers.ABSENT),
+    )
+    table = Table("t", "c", ("Name", "Hit tokens", "Bill (USD)", "Found", "Change"), rows)
+    assert rows_of(table.csv_href) == [
+        ["Name", "Hit tokens", "Bill (USD)", "Found (share)", "Change (difference of shares)"],
+        ["a", "270599834", "407.18", "0.9561", "-0.011"],
+        ["'=b", "8054", "", "not found", ""],
+    ]
+
+
+def test_units_that_differ_by_row_and_intervals_are_columns_of_their_own():
+    rows = (
+        ("Price", numbers.unit_price_change(0.0005655), numbers.span(numbers.money(-2.0), numbers.money(3.0))),
+        ("Found", numbers.relative(-0.25), numbers.ABSENT),
+        ("None", numbers.ABSENT, "too few"),
+    )
+    assert rows_of(Table("t", "c", ("Measure", "Change", "Interval"), rows).csv_href) == [
+        ["Measure", "Change", "Change, unit", "Interval (USD), low", "Interval (USD), high"],
+        ["Price", "0.0005655", "USD", "-2.0", "3.0"],
+        ["Found", "-0.25", "relative change", "", ""],
+        ["None", "", "", "too few", ""],
+    ]
+
+
+def test_no_table_of_the_report_has_a_number_as_text(page):
+    """No cell of any linked file is a grouped, signed or shortened number, a percentage or an amount with its sign."""
+    as_text = re.compile(r"^'?[-+\u2212]?[$€£]?[\d,]*\d(\.\d+)?( ?[kMGT%]| pt)?$")
+    plain_number = re.compile(r"^-?\d+(\.\d+)?(e-?\d+)?$")
+    for tag, attrs in page.tags:
+        if tag == "a" and (attrs.get("download") or "").endswith(".csv"):
+            cells = {cell for row in rows_of(attrs["href"]) for cell in row}
+            assert not {cell for cell in cells if as_text.match(cell) and not plain_number.match(cell)}, attrs
+
+
+def test_no_linked_file_has_the_name_of_one_in_the_folder(page):
+    from kit.analysis.store import TABLES
+
+    names = [name for name in page.values("a", "download") if name.endswith(".csv")]
+    assert names and not {name.removesuffix(".csv") for name in names} & set(TABLES) and len(names) == len(set(names))
 
 
 # Files and the index of a batch

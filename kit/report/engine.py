@@ -41,7 +41,7 @@ def with_seeds(row: Row) -> str:
     if not spread:
         return found
     ends = numbers.span(numbers.percent(spread.get("low"), 2), numbers.percent(spread.get("high"), 2))
-    return f"{found} (over seeds {ends})"
+    return numbers.Written(f"{found} (over seeds {ends})", row.get("hit_token_ratio"), numbers.SHARE)
 
 
 def sample_sentence(results: Row) -> str:
@@ -63,7 +63,7 @@ def sample_errors(results: Row) -> Table | None:
     if not rows:
         return None
     lines = tuple(
-        (f"{numbers.short(row.get('capacity_tokens'))} tokens", numbers.points(row.get("hit_token_ratio"), 2))
+        (numbers.tokens(row.get("capacity_tokens")), numbers.points(row.get("hit_token_ratio"), 2))
         for row in rows
     )
     note = "Tokens found cached with LRU: the sample less the whole log. This is taken off every estimate; others err "
@@ -125,7 +125,7 @@ def headroom(results: Row) -> Table | None:
         return None
     lines = tuple(
         (
-            f"{numbers.short(row.get('capacity_tokens'))} tokens",
+            numbers.tokens(row.get("capacity_tokens")),
             numbers.points(row.get("policy_gap")),
             numbers.points(row.get("best_policy_gap")),
             pick.title_of(results, str(row.get("best_policy"))),

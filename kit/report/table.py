@@ -1,6 +1,7 @@
 """The pieces a report is made of: tables, figures, lists and words, as plain values that a template lays out.
 
-Every cell is already written text (see `kit.numbers`); escaping is the template's, spreadsheet safety is here.
+Every cell is already written text (see `kit.numbers`); escaping is the template's, spreadsheet safety is here. In a CSV
+file a written number is the number itself, and its unit is in the head.
 """
 
 from __future__ import annotations
@@ -46,13 +47,50 @@ class Table:
 
     @property
     def csv_href(self) -> str:
-        """The same cells as a `data:` link to a CSV file."""
-        return csv_link([dict(zip(self.head, map(_one_line, row), strict=True)) for row in self.rows])
+        """The same cells as a `data:` link to a CSV file: numbers as numbers, their units in the head."""
+        columns: dict[str, list[Any]] = {}
+        for place, head in enumerate(self.head):
+            columns |= csv_columns(head, [row[place] for row in self.rows])
+        return csv_link([dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)])
 
     @property
     def short(self) -> bool:
         """Whether it fits a part of a page, so that print does not break it."""
         return len(self.rows) <= SHORT_ROWS and not any(isinstance(cell, tuple) for row in self.rows for cell in row)
+
+
+def csv_columns(head: str, cells: Sequence[Cell]) -> dict[str, list[Any]]:
+    """The columns of a file for one column of a table, by their heads.
+
+    Written numbers become numbers: one column with its unit in the head, or where units differ from row to row one more
+    for the unit; an interval two, low and high. A column with numbers is empty where the table shows "-".
+    """
+    units = {cell.unit for cell in cells if isinstance(cell, numbers.Written)}
+    if not units:
+        return {head: [_one_line(cell) for cell in cells]}
+    unit = next(iter(units)) if len(units) == 1 else ""
+    name = f"{head} ({unit})" if unit and unit not in head else head
+    if any(isinstance(cell, numbers.Written) and isinstance(cell.value, tuple) for cell in cells):
+        made = {f"{name}, {end}": [_raw(cell, place) for cell in cells] for place, end in enumerate(("low", "high"))}
+    else:
+        made = {name: [_raw(cell, 0) for cell in cells]}
+    return made if len(units) == 1 else made | {f"{head}, unit": [getattr(cell, "unit", "") for cell in cells]}
+
+
+def _raw(cell: Cell, end: int) -> Any:
+    """The number of a cell (of an interval that end) with nine figures; words stay words, once, "-" is nothing."""
+    if not isinstance(cell, numbers.Written):
+        return None if cell == numbers.ABSENT or end else _one_line(cell)
+    value = cell.value[end] if isinstance(cell.value, tuple) else cell.value
+    if value is None:
+        return str(cell)
+    return float(f"{value:.9g}") if isinstance(value, float) else value
+
+
+def units(interval: Mapping[str, Any] | None) -> int | None:
+    """How many sessions or stretches an interval rests on; None where it rests on days or that is not known."""
+    found = interval or {}
+    return None if "day" in str(found.get("basis") or "").split("(")[0] else found.get("units")
 
 
 def _one_line(cell: Cell) -> str:
