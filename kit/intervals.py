@@ -21,12 +21,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
+from kit import numbers
+
 LEVEL = 0.95
 REPLICATES = 2000
 BLOCKS = "session blocks"
 DAYS = "days"
 WEEK_DAYS, CHOSEN_DAYS = 7, 5
 FEWEST_DAYS = 5
+FEWEST_SHOWN = 10  # sessions or stretches; an interval over fewer is not shown to a reader
+TOO_FEW = "too few sessions for an interval"
 Floats = NDArray[np.float64]
 
 
@@ -235,11 +239,15 @@ def held_out(num_a: ArrayLike, den_a: ArrayLike, num_b: ArrayLike, den_b: ArrayL
 
 @dataclass(frozen=True)
 class Standing:
-    """How a policy stands among those compared: P(it is the best) and the regret of choosing it (mean shortfall)."""
+    """How a policy stands among those compared: P(it is the best) and the regret of choosing it (mean shortfall).
+
+    `identical` names the others with the same outcome in every unit: they are one policy here and have one chance.
+    """
 
     policy: str
     probability_best: float
     regret: float
+    identical: tuple[str, ...] = ()
 
 
 def standings(
@@ -250,8 +258,9 @@ def standings(
     replicates: int = REPLICATES,
     seed: int = 1,
 ) -> list[Standing]:
-    """P(best) and regret of every policy over the same draws; ties share a draw equally. Columns: [policies, units].
+    """P(best) and regret of every policy over the same draws. Columns: [policies, units].
 
+    Policies that are the same in every unit count as one, and each has its whole chance; other ties share a draw.
     Regret is the mean over replicates of how far the policy is behind the best one of that replicate, in the unit of
     the ratio (0 = never behind).
     """
@@ -260,6 +269,28 @@ def standings(
     if draws.shape[-1] == 0:
         return []
     best = draws.min(axis=0)
-    wins = draws == best
-    share = (wins / wins.sum(axis=0)).mean(axis=1)
-    return [Standing(name, float(share[p]), float((draws[p] - best).mean())) for p, name in enumerate(policies)]
+    twins = _twins(num, den)
+    first = np.array([group[0] for group in twins])
+    wins = (draws == best) & (first == np.arange(len(first)))[:, None]
+    share = (wins / wins.sum(axis=0)).mean(axis=1)[first]
+    return [
+        Standing(name, float(share[p]), float((draws[p] - best).mean()), tuple(policies[q] for q in twins[p] if q != p))
+        for p, name in enumerate(policies)
+    ]
+
+
+def _twins(num: ArrayLike, den: ArrayLike) -> list[list[int]]:
+    """Per policy: the policies with the same numbers in every unit, itself included, in order."""
+    columns = np.concatenate([np.asarray(num), np.asarray(den)], axis=-1)
+    return [[q for q, other in enumerate(columns) if np.array_equal(row, other)] for row in columns]
+
+
+def between(low: str, high: str, units: int | None = None) -> str:
+    """Two written ends as ``3,700 to 4,900``; over under ten `units` ``too few sessions for an interval``."""
+    return TOO_FEW if units is not None and units < FEWEST_SHOWN else numbers.span(low, high)
+
+
+def with_level(low: str, high: str, units: int | None = None) -> str:
+    """The same with its level: ``95% interval 3,700 to 4,900``."""
+    found = between(low, high, units)
+    return found if found == TOO_FEW else f"{LEVEL:.0%} interval {found}"

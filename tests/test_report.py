@@ -237,7 +237,8 @@ def test_what_the_provider_reported_stands_beside_the_model(results):
     """60 of 200 million tokens read are 30 %, 60 x 0.30 + 130 x 3.75 + 10 x 3.00 = 535.50; LRU finds 33 % for 514.80,
     3.9 % below that: no warning. At 480 dollars the bill is 7 % above the report."""
     text = Page(report.render(results)).text
-    said = "The provider reported 30.0% read and billed $535.50 for the input; the model gives 33.0% with LRU and $514.80."
+    said = "The provider reported 30.0% read and billed $535.50 for the input; "
+    said += "the model gives 33.0% with LRU and $514.80."
     assert said in text
     assert "bill is" not in text and "read more than the model" not in text
     off = copy.deepcopy(results)

@@ -372,12 +372,7 @@ def sensitivity(results: Results) -> Sentence:
 
 def standing(results: Results) -> Sentence:
     """How sure the recommendation is against the other policies, and what being wrong costs."""
-    standings = results["decision"].get("standings") or []
-    policy = results["decision"]["policy"]
-    own = next((row for row in standings if row["policy"] == policy), None)
-    if own is None:
+    told = results["decision"].get("firmness")
+    if told is None:
         return Sentence("How likely the recommended policy is the best cannot be told on this log.")
-    return Sentence(
-        f"Over redrawn sessions {_title(results, policy)} does best in "
-        f"{numbers.percent(own['probability_best'], 0)} of draws (ties shared)."
-    )
+    return Sentence(f"{told}.")

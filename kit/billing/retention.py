@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from kit.billing.arithmetic import break_even_reads, most_pings
 from kit.billing.choices import KEEP_ALIVE_MARGIN, TOO_CLOSE, Choices, Grouping, Prices
 from kit.billing.touches import Touches, chain_codes, read_touches
-from kit.numbers import NOT_FOUND
+from kit.intervals import with_level
+from kit.numbers import NOT_FOUND, money
 from kit.prefix import Paths, load_paths
 from kit.prices import Rates
 from kit.providers import Rule, default_setting_facts
@@ -187,7 +188,8 @@ def _sentence(group: dict[str, Any], currency: str, short_name: str, long_name: 
     best, second, saving = group["cheapest"], group["next_best"], group["saving"]
     if group["choice"] == TOO_CLOSE:
         return f"Too close to call: {names[best]} and {names[second]} cost about the same on this log."
-    ends = f"{currency} {saving['value']:,.2f} (95 % interval {saving['low']:,.2f} to {saving['high']:,.2f})"
+    value, low, high = (money(saving[end], currency, detail=True) for end in ("value", "low", "high"))
+    ends = f"{value} ({with_level(low, high, saving.get('units'))})"
     verb = "Do without a cache" if best == "none" else f"Use {names[best]}"
     share = {"short": None if used is None else 1 - used, "long": used}.get(best)
     practice = f" {share:.0%} of its reported writes have it already." if share is not None else ""

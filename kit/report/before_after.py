@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kit import numbers
+from kit import intervals, numbers
 from kit.charts import pick
 from kit.report.engine import budget_words, sample_label
-from kit.report.table import Table, plain
+from kit.report.table import Table, plain, units
 from kit.report.verdict import has_money, is_switch, percent_change
 
 Row = dict[str, Any]
@@ -59,7 +59,9 @@ def span_words(results: Row) -> str:
 
 def _band(row: Row, measure: str, write: Callable[[float], str], scale: float = 1.0) -> str:
     found = pick.interval(row, measure)
-    return numbers.span(write(found["low"] * scale), write(found["high"] * scale)) if found else numbers.ABSENT
+    if not found:
+        return numbers.ABSENT
+    return intervals.between(write(found["low"] * scale), write(found["high"] * scale), units(found))
 
 
 def _money_lines(results: Row, lru: Row, row: Row) -> list[Line]:
@@ -67,7 +69,7 @@ def _money_lines(results: Row, lru: Row, row: Row) -> list[Line]:
         return [("Input bill", numbers.NOT_FOUND, numbers.NOT_FOUND, numbers.ABSENT, numbers.ABSENT)]
     currency = pick.get(results, "money.currency", "USD")
     return [
-        _cost_line(f"Cost per request, input side ({currency}, estimated)", lru, row, currency),
+        _cost_line(f"Cost per 1,000 requests, input side ({currency}, estimated)", lru, row, currency),
         _bill_line(f"Input bill ({currency}, estimated)", lru, row, currency),
         _equivalents_line("Billed tokens per request that found its prefix, weighted by price", lru, row),
     ]
@@ -75,11 +77,11 @@ def _money_lines(results: Row, lru: Row, row: Row) -> list[Line]:
 
 def _cost_line(name: str, lru: Row, row: Row, currency: str) -> Line:
     def change(amount: float) -> str:
-        return ("+" if amount > 0 else "") + numbers.unit_price(amount, currency)
+        return numbers.unit_price_change(amount, currency)
 
-    before, after = lru["cost_per_request"], row["cost_per_request"]
+    before, after = lru["cost_per_request"] * 1000, row["cost_per_request"] * 1000
     written = (numbers.unit_price(amount, currency) for amount in (before, after))
-    return (name, *written, change(after - before), _band(row, "cost_per_request", change))
+    return (name, *written, change(after - before), _band(row, "cost_per_request", change, 1000))
 
 
 def _bill_line(name: str, lru: Row, row: Row, currency: str) -> Line:

@@ -30,7 +30,7 @@ def text(value: Any) -> str:
 
 def _visible(value: Any) -> Any:
     """Every string a template writes, with hiding characters made visible; finished HTML passes unchanged."""
-    return numbers.visible(value) if type(value) is str else value
+    return numbers.visible(value) if type(value) in (str, numbers.Written) else value
 
 
 @lru_cache(maxsize=1)
@@ -85,7 +85,9 @@ def page(results: Row, reading: str = "both") -> str:
         verdict={
             "scope": said.scope,
             "sentence": text(said.sentence),
+            "budget": said.budget,
             "meaning": said.meaning,
+            "beside": said.beside,
             "lines": said.lines,
             "keys_shown": said.keys,
         },

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from kit import numbers
+from kit import intervals, numbers
 from kit.charts import pick
 from kit.report.engine import sample_label
-from kit.report.retention import RETENTIONS, TOO_CLOSE, conditions, mixed
-from kit.report.table import plain
+from kit.report.money_reported import beside_the_bill, lifetime_words, read_share
+from kit.report.retention import best_against_bill, mixed
+from kit.report.table import plain, units
 
 Row = dict[str, Any]
 
@@ -26,22 +27,40 @@ class Key:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What page one says: `sentence` verbatim from the decision, what it means, its key figures, finished sentences."""
+    """What page one says: `sentence` verbatim from the decision, the budget where it is assumed, what it means, what
+    the provider reported beside that, its key figures, finished sentences."""
 
     scope: str
     sentence: str
+    budget: str
     meaning: str
+    beside: tuple[str, ...]
     keys: tuple[Key, ...]
     lines: tuple[str, ...]
 
 
 def verdict(results: Row) -> Verdict:
     """Page one of these results; what is unknown is said, never left out."""
-    keys = [key for key in (_change(results), _saving(results), _retention(results)) if key]
+    keys = tuple(key for key in (_change(results), _saving(results), _retention(results)) if key)
     lines = [*(plain(line, longest=400) for line in pick.get(results, "warnings", []))]
-    lines += [_rule(results), _provisional(results), _assumed_budget(results), _ttl(results), _revert(results)]
+    lines += [_rule(results), _provisional(results), _ttl(results), _revert(results)]
     sentence = pick.get(results, "decision.sentence", "No decision was reached.")
-    return Verdict(scope(results), str(sentence), meaning(results), tuple(keys), tuple(line for line in lines if line))
+    return Verdict(
+        scope(results),
+        str(sentence),
+        _assumed_budget(results),
+        meaning(results),
+        tuple(beside_the_bill(results)),
+        keys,
+        tuple(line for line in lines if line),
+    )
+
+
+def at_budget(results: Row) -> str:
+    """``at an assumed budget of 119,988 tokens`` where nobody gave the budget, else empty."""
+    assumed = str(pick.get(results, "settings.capacity_origin") or "").startswith("assumed")
+    budget = pick.actual_capacity(results)
+    return f"at an assumed budget of {numbers.count(budget)} tokens" if assumed and budget is not None else ""
 
 
 def meaning(results: Row) -> str:
@@ -64,7 +83,8 @@ def _meaning_of_money(results: Row, lru: Row, row: Row | None) -> list[str]:
         return [f"With LRU {numbers.percent(lru.get('hit_token_ratio'))} of the input is found there."]
     none = pick.get(results, "ttl_verdict.costs.none")
     bare = f", without any cache {numbers.money(none, currency)}" if none is not None and none > cost else ""
-    said = [f"Over this log the input costs {numbers.money(cost, currency)} with LRU{bare}."]
+    model = "" if read_share(results) is None else "by the model "
+    said = [f"Over this log the input {model}costs {numbers.money(cost, currency)} with LRU{bare}."]
     if row is None or row.get("cost") is None:
         return said
     lead = "With" if is_switch(results) else "The best other policy tried,"
@@ -102,7 +122,7 @@ def has_money(results: Row) -> bool:
 
 def percent_change(amount: float | None) -> str:
     """A relative change as a signed percentage."""
-    return numbers.NOT_FOUND if amount is None else f"{numbers.signed(amount * 100, 1)}%"
+    return numbers.relative(amount)
 
 
 def _change(results: Row) -> Key | None:
@@ -113,14 +133,27 @@ def _change(results: Row) -> Key | None:
         return None
     title, (change, what, band) = pick.title_of(results, row["policy"]), _difference(results, lru, row)
     if is_switch(results):
-        return Key(change, f"{what}, with {title} in place of LRU", f"95% interval {band}")
-    ceiling = pick.get(results, "bounds.ceiling.hit_token_ratio")
-    limit = f", of at most {numbers.percent(ceiling)} without limit" if ceiling is not None else ""
+        return Key(change, f"{what}, with {title} in place of LRU{_here(results)}", band)
     return Key(
         numbers.percent(lru.get("hit_token_ratio")),
-        f"of input tokens found cached with LRU{limit}",
-        f"best other policy, {title}: {what} {change} (95% interval {band})",
+        f"of input tokens found cached with LRU{_here(results)}{_limit(results)}",
+        f"best other policy, {title}: {what} {change} ({band})",
     )
+
+
+def _here(results: Row) -> str:
+    found = at_budget(results)
+    return f" {found}" if found else ""
+
+
+def _limit(results: Row) -> str:
+    """The most the model can find, with the lifetime it is counted with."""
+    ceiling = pick.get(results, "bounds.ceiling.hit_token_ratio")
+    if ceiling is None:
+        return ""
+    life = lifetime_words(pick.get(results, "settings.ttl_seconds"))
+    whose = "" if read_share(results) is None else "in the model "
+    return f"; {whose}at most {numbers.percent(ceiling)} with an unlimited cache and {life}"
 
 
 def _difference(results: Row, lru: Row, row: Row) -> tuple[str, str, str]:
@@ -131,7 +164,8 @@ def _difference(results: Row, lru: Row, row: Row) -> tuple[str, str, str]:
         what, measure, scale = "cost per request", "cost_per_request", lru["cost_per_request"] or 1.0
         write = percent_change
     found = pick.interval(row, measure)
-    band = numbers.span(write(found["low"] / scale), write(found["high"] / scale)) if found else numbers.NOT_FOUND
+    low, high = (write(found[end] / scale) if found else numbers.NOT_FOUND for end in ("low", "high"))
+    band = intervals.with_level(low, high, units(found))
     return write((row[measure] - lru[measure]) / scale), what, band
 
 
@@ -139,17 +173,19 @@ def _saving(results: Row) -> Key:
     """Money per month with its interval, or why there is none."""
     saving = pick.get(results, "decision.saving_per_month")
     if saving and numbers.is_known(saving.get("value")):
-        return _month(saving)
+        return _month(saving, units({"units": pick.get(results, "settings.bootstrap_blocks"), **saving}))
     if pick.at_actual(results, "lru") is None:
         return Key(numbers.NOT_FOUND, "money per month", "nothing could be replayed")
-    if not is_switch(results):
-        return Key("Nothing", "to save by changing the policy now", _no_bill(results) or "LRU stays")
+    if pick.get(results, "decision.rule") == 0:
+        return Key("Cannot tell yet", "what another policy would save", "the log is not enough to decide on")
+    if not is_switch(results) and not _no_bill(results):
+        return Key("Nothing", "to save by changing the policy now", "LRU stays")
     return Key(
         numbers.NOT_FOUND, "money per month", _no_bill(results) or "less than a day of log cannot be scaled to a month"
     )
 
 
-def _month(saving: Row) -> Key:
+def _month(saving: Row, rests_on: int | None) -> Key:
     currency = saving.get("currency")
 
     def write(amount: float | None) -> str:
@@ -161,21 +197,14 @@ def _month(saving: Row) -> Key:
 
     word = "saved a month against LRU" if saving["value"] >= 0 else "more a month than LRU"
     how = f", {plain(saving['assumption'])} assumption" if saving.get("assumption") else ""
-    band = numbers.span(write(saving.get("low")), write(saving.get("high")))
-    return Key(write(abs(saving["value"])), f"{word}, estimated{how}", f"95% interval {band}")
+    band = intervals.with_level(write(saving.get("low")), write(saving.get("high")), rests_on)
+    return Key(write(abs(saving["value"])), f"{word}, estimated{how}", band)
 
 
 def _retention(results: Row) -> Key | None:
-    """What the right time to live saves over this log against the next best, where that can be told."""
-    saving, groups = pick.get(results, "ttl_verdict.saving", {}), pick.get(results, "ttl_verdict.groups", [])
-    currency, choice = pick.get(results, "ttl_verdict.currency"), pick.get(results, "ttl_verdict.choice")
-    if not currency or not numbers.is_known(saving.get("value")) or choice in (None, TOO_CLOSE):
-        return None
-    second = next((row.get("next_best") for row in groups if row.get("dimension") == "all"), None)
-    words = f"less over this log with {RETENTIONS.get(str(choice), plain(choice))}"
-    words += f" than with {RETENTIONS.get(str(second), plain(second))}" if second else ""
-    band = numbers.span(*(numbers.money(saving.get(end), currency, True) for end in ("low", "high")))
-    return Key(numbers.money(saving["value"], currency, True), words, f"95% interval {band}; {conditions(results)}")
+    """What the best choice of retention saves over this log against the class the bill is priced with, where told."""
+    found = best_against_bill(results)
+    return Key(found.figure, found.what, found.small) if found else None
 
 
 def _no_bill(results: Row) -> str:
@@ -197,12 +226,13 @@ def _rule(results: Row) -> str:
 
 
 def _assumed_budget(results: Row) -> str:
-    """A budget nobody gave is said on page one, with how to give it."""
-    origin = str(pick.get(results, "settings.capacity_origin") or "")
-    if not origin.startswith("assumed"):
+    """A budget nobody gave is said right under the sentence, with how it was chosen and how to give it."""
+    lead, origin = at_budget(results), str(pick.get(results, "settings.capacity_origin") or "")
+    if not lead:
         return ""
     why = plain(origin.removeprefix("assumed: "), longest=400)
-    return f"The budget is assumed: {why}. Give your own with --set capacity_tokens=N."
+    why = why.removesuffix(f" ({numbers.count(pick.actual_capacity(results))} tokens)")
+    return f"{lead[:1].upper()}{lead[1:]}: {why}. Give your own with --set capacity_tokens=N."
 
 
 def _provisional(results: Row) -> str:
