@@ -113,13 +113,41 @@ def test_regret_is_the_standing_of_the_recommended_policy() -> None:
     found = decide.decide(replace(QUIET, online=BETTER_LFU, standings=standing))
     assert (found.policy, found.regret) == ("lfu_decay", 0.0001)
     assert found.firmness == (
-        "LFU with decay is the best of 2 policies in 90.0% of the redrawn logs (equal ones share a draw); on average "
-        "it is $0.0001 a request behind the best of each"
+        "LFU with decay is the best of 2 policies in 90.0% of the redrawn logs; on average it is $0.0001 a "
+        "request behind the best of each"
     )
     hits = tuple(replace(one, measure="hit_token_ratio") for one in QUIET.online)
     told = decide.decide(replace(QUIET, online=hits, standings=standing)).firmness
-    assert told is not None and told.endswith("it is 0.20 points of input tokens found behind the best of each")
+    assert told == (
+        "LRU is the best of 2 policies in 10.0% of the redrawn logs; on average it is 0.20 points of input tokens "
+        "found behind the best of each; LFU with decay is in 90.0%, but is not recommended: its interval against LRU "
+        "includes zero"
+    )
     assert decide.decide(QUIET).regret is None
+
+
+def test_a_likelier_policy_is_named_with_what_it_fails() -> None:
+    # It clears zero by 1 to 3 points of which row 9 asks 2 on average: a rise of 0.4 points is too little.
+    standing = (Standing("lru", 0.04, 0.004, ("fifo",)), Standing("fifo", 0.04, 0.004, ("lru",)),
+                Standing("gdsf", 0.96, 0.0))  # fmt: skip
+    near = decide.decide(replace(QUIET, online=(contrast("gdsf", rise=0.004),), standings=standing)).firmness
+    assert near is not None and near.startswith("LRU is the best of 3 policies in 4.0% of the redrawn logs (FIFO")
+    assert near.endswith("GDSF is in 96.0%, but is not recommended: it gains +0.4 pt of the +2.0 pt asked")
+    # Enough, but an earlier row decides: LRU at 95 % of the ceiling.
+    done = replace(QUIET, lru_hit_tokens=390_000, online=(contrast("gdsf"),), standings=standing)
+    told = decide.decide(done).firmness
+    assert told is not None and told.endswith("but is not recommended: rule 3 comes first")
+
+
+def test_ties_with_lru_are_named_as_ties() -> None:
+    # FIFO finds exactly what LRU finds: another policy is the nearest, and only where all tie is a tie named.
+    fifo = contrast("fifo", low=0.0, high=0.0, rise=0.0, m_eq_proposed=900.0)
+    found = decide.decide(replace(QUIET, online=(fifo, worse("gdsf")))).trail[9]
+    assert (found["policy"], found["outcome"]) == ("gdsf", "does not fire")
+    tied = decide.decide(replace(QUIET, online=(fifo,))).trail[9]
+    assert "FIFO (leaves only) finds exactly what LRU finds" in tied["measured"]
+    none = decide.decide(replace(QUIET, best_online="lru", best_online_hit_tokens=240_000)).trail[4]
+    assert "none of the 3 other policies tried finds more than LRU" in none["measured"]
 
 
 def test_every_policy_has_a_setting_or_the_nearest_one_everywhere() -> None:

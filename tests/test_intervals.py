@@ -105,9 +105,13 @@ def test_standings_by_hand() -> None:
     assert [(row.policy, row.probability_best, row.regret) for row in found] == [("a", 1.0, 0.0), ("b", 0.0, 1.0)]
     higher = intervals.standings(["a", "b"], [[1, 1, 1], [2, 2, 2]], [[1, 1, 1], [1, 1, 1]], lower_is_better=False)
     assert [row.probability_best for row in higher] == [0.0, 1.0]
-    # Twins share every draw.
+    # Twins are one policy: they do not take each other's chance.
     twins = intervals.standings(["a", "b"], [[1, 2, 3]] * 2, [[1, 1, 1]] * 2, lower_is_better=True)
-    assert [row.probability_best for row in twins] == [0.5, 0.5]
+    assert [row.probability_best for row in twins] == [1.0, 1.0]
+    assert [row.identical for row in twins] == [("b",), ("a",)]
+    # Beside twins, another that is best in half of the draws keeps its half; a tie of others is shared.
+    three = intervals.standings(["a", "b", "c"], [[1, 1], [1, 1], [2, 0]], [[1, 1]] * 3, lower_is_better=True)
+    assert three[0].probability_best == three[1].probability_best == pytest.approx(1 - three[2].probability_best)
 
 
 def test_interval_round_trip_and_scaling() -> None:

@@ -44,6 +44,12 @@ class Contrast:
     base_hit_ratio: float | None = None
 
     @property
+    def same(self) -> bool:
+        """Whether the policy finds exactly what the baseline finds, in every draw."""
+        found = self.interval
+        return found is not None and found.low == found.high == 0 and self.hit_ratio_change == 0
+
+    @property
     def m_eq_falls(self) -> bool | None:
         """Whether billed equivalents per hit request fall; True in engine mode (not asked); None if unknown."""
         if self.measure == HITS:
@@ -257,18 +263,27 @@ class Evidence:
     def challenger(self, gain_points: float) -> Contrast | None:
         """The candidate row 9 speaks of: among those better by enough the one that gains most, else the nearest.
 
-        Most on the first five days of a week: the last two are there to check the choice, not to make it.
+        Most on the first five days of a week: the last two are there to check the choice, not to make it. The nearest
+        is the one that loses least over all days; one that finds exactly what LRU finds is named only where all do.
         """
-        rivals = [contrast for contrast in self.online if contrast.policy != "lru"]
+        others = [contrast for contrast in self.online if contrast.policy != "lru"]
+        rivals = [contrast for contrast in others if not contrast.same] or others
         better = [contrast for contrast in rivals if contrast.better]
         enough = [contrast for contrast in better if (contrast.hit_ratio_change or 0.0) >= gain_points]
-        pool = enough or better or [contrast for contrast in rivals if contrast.gain is not None] or rivals
-        return max(pool, key=_promise, default=None)
+        if not better:
+            return max(rivals, key=_nearness, default=None)
+        return max(enough or better, key=_promise)
 
 
 def _promise(contrast: Contrast) -> tuple[float, float, str]:
     """Order of candidates: gain where they are chosen, then on hit tokens, then a fixed order by name."""
     gain = -math.inf if contrast.gain_chosen_on is None else contrast.gain_chosen_on
+    return gain, contrast.hit_ratio_change or 0.0, contrast.policy
+
+
+def _nearness(contrast: Contrast) -> tuple[float, float, str]:
+    """Order of candidates that are not better: gain over all days, then on hit tokens, then a fixed order by name."""
+    gain = -math.inf if contrast.gain is None else contrast.gain
     return gain, contrast.hit_ratio_change or 0.0, contrast.policy
 
 

@@ -144,23 +144,32 @@ def contrast_text(contrast: Contrast) -> str:
     """A comparison in words: ``LFU changes hit tokens by +3.3 pt against LRU (95% interval +2.1 pt to +4.5 pt)``."""
     name, other = contrast.title or policy_title(contrast.policy), policy_title(contrast.baseline)
     found = contrast.interval
+    if contrast.same:
+        return f"{name} finds exactly what {other} finds"
     if found is None:
         return f"no interval can be given for {name} against {other}"
     if contrast.measure == HITS:
-        change, ends = numbers.points(found.value), f"{numbers.points(found.low)} to {numbers.points(found.high)}"
-        what = "hit tokens"
+        what, parts = "hit tokens", [str(numbers.points(end)) for end in (found.value, found.low, found.high)]
     else:
-        change, low, high = (cost_change(end, contrast.currency) for end in (found.value, found.low, found.high))
-        what, ends = "cost per request", f"{low} to {high}"
-    change = f"{name} changes {what} by {change} against {other}"
-    return f"{change} ({found.level:.0%} interval {ends}){_against(contrast)}"
+        what = "cost per request"
+        parts = [cost_change(end, contrast.currency) for end in (found.value, found.low, found.high)]
+    told = f"{name} changes {what} by {parts[0]} against {other}"
+    return f"{told} ({found.level:.0%} interval {parts[1]} to {parts[2]}){_against(contrast)}"
 
 
 def _against(contrast: Contrast) -> str:
     """What else stands against a policy whose interval clears zero."""
-    if contrast.lead is None or contrast.lead <= 0:
-        return ""
+    notes = obstacles(contrast) if contrast.lead is not None and contrast.lead > 0 else []
+    return f", but {' and '.join(notes)}" if notes else ""
+
+
+def obstacles(contrast: Contrast) -> list[str]:
+    """Each test of "better" that a policy fails or that cannot be made, in words."""
     notes = []
+    if contrast.lead is None:
+        notes.append("no interval can be given")
+    elif contrast.lead <= 0:
+        notes.append(f"its interval against {policy_title(contrast.baseline)} includes zero")
     if contrast.m_eq_falls is False:
         notes.append("billed tokens per hit request do not fall")
     if contrast.m_eq_falls is None:
@@ -168,8 +177,7 @@ def _against(contrast: Contrast) -> str:
     if contrast.hit_ratio_change is not None and contrast.hit_ratio_change < 0:
         notes.append("hit tokens fall")
     parts = ("the first five days", "the last two days")
-    notes += [f"it does not win on {part}" for part, won in zip(parts, contrast.wins_on, strict=True) if not won]
-    return f", but {' and '.join(notes)}" if notes else ""
+    return notes + [f"it does not win on {part}" for part, won in zip(parts, contrast.wins_on, strict=True) if not won]
 
 
 def cost_change(amount: float, currency: str | None) -> str:
@@ -198,6 +206,14 @@ def _written(value: Any, kind: str) -> str:
     return writers[kind](value)
 
 
+def _gaining(evidence: Evidence, gain: str) -> str:
+    """What the best online policy gains of what doubling gains; that none of those tried gains where it is LRU."""
+    if evidence.best_online == "lru":
+        return f"none of the {len(evidence.online)} other policies tried finds more than LRU"
+    best = policy_title(evidence.best_online) if evidence.best_online else numbers.NOT_FOUND
+    return f"the best online policy ({best}) gains {gain} of what doubling gains"
+
+
 def _fields(evidence: Evidence, value: Any, kind: str) -> dict[str, str]:
     """What a condition's clause may name."""
     ttl = evidence.ttl_seconds
@@ -207,7 +223,7 @@ def _fields(evidence: Evidence, value: Any, kind: str) -> dict[str, str]:
         "expiring": "no lifetime is set, so nothing expires"
         if ttl is None
         else f"{_written(value, kind)} of reused tokens come back after the TTL ({numbers.seconds(ttl)})",
-        "best": policy_title(evidence.best_online) if evidence.best_online else numbers.NOT_FOUND,
+        "gaining": _gaining(evidence, _written(value, kind)),
         "top": numbers.percent(evidence.top_fraction, 0),
         "absent": ", ".join(evidence.absent_fields),
     }

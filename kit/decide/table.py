@@ -116,7 +116,7 @@ RULES: tuple[Rule, ...] = (
             Condition(
                 "policy_gain_of_room",
                 "best online policy against double the budget",
-                "the best online policy ({best}) gains {value} of what doubling gains",
+                "{gaining}",
                 "share",
                 "<",
                 "policy_gain_of_room",

@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from kit import numbers
-from kit.decide.evidence import HITS, Evidence
+from kit.decide.evidence import Evidence
+from kit.decide.firmness import firmness
 from kit.decide.money import Room, Saving, room, saving, smaller
 from kit.decide.read import Reading, RuleReading, policy_title, read_rule
 from kit.decide.rule import BEST_ONLINE, RANGES, THRESHOLDS
@@ -183,28 +184,14 @@ def _decision(
         too_close_to_call=conflict,
         room=bought,
         standings=evidence.standings,
-        firmness=_firmness(evidence, final.verdict.policy),
+        firmness=firmness(evidence, final.verdict.policy, decided.fired, _gain_asked(decided), conflict),
         watch=watch(evidence, final.verdict.policy, final.fired == SHORT_OF_ROOM),
     )
 
 
-def _firmness(evidence: Evidence, policy: str) -> str | None:
-    """How likely the policy is the best of those compared, and how far behind it is on average (its regret)."""
-    mine = next((row for row in evidence.standings if row.policy == policy), None)
-    if mine is None or len(evidence.standings) < 2 or not evidence.online:
-        return None
-    measured = evidence.online[0]
-    if measured.measure == HITS:
-        behind = f"{numbers.decimal(100 * mine.regret)} points of input tokens found"
-    elif measured.currency:
-        behind = f"{numbers.unit_price(mine.regret, measured.currency)} a request"
-    else:
-        behind = f"{numbers.decimal(mine.regret)} token equivalents a request"
-    return (
-        f"{policy_title(policy)} is the best of {len(evidence.standings)} policies in "
-        f"{numbers.percent(mine.probability_best)} of the redrawn logs (equal ones share a draw); on average it is "
-        f"{behind} behind the best of each"
-    )
+def _gain_asked(walk: _Walk) -> float:
+    """The rise of the hit-token ratio that row 9 asks for."""
+    return next(one.threshold or 0.0 for one in walk.readings[9].readings if one.measure == "challenger_gain")
 
 
 def _room(sides: tuple[Evidence, ...]) -> Room | None:
