@@ -18,7 +18,7 @@ import pyarrow as pa
 from kit.formats import Format, LogError, Peek
 from kit.formats.prompts import PROMPT_COLUMNS, Prompt, encoder, hash_prompt, opened
 from kit.formats.prompts import Path as Hashed
-from kit.log.reading import reader
+from kit.log.reading import column, reader
 from kit.log.sources import LONGEST_LINE_BYTES, open_bytes
 
 Con = duckdb.DuckDBPyConnection
@@ -64,10 +64,10 @@ def rows(con: Con, form: Format, peeks: Sequence[Peek]) -> Iterator[tuple[int, A
     Read by a connection of its own and handed over in batches: no table ever holds them.
     """
     names = [name for name in PROMPT_COLUMNS if any(one.has(name) for one in peeks)]
-    relation = reader(con, form, (), peeks, LONGEST_LINE_BYTES).relation
+    source = reader(con, form, (), peeks, LONGEST_LINE_BYTES)
     apart = con.cursor()
-    chosen = ", ".join(f'"{name}"' for name in names)
-    for batch in apart.sql(f"SELECT rn, {chosen} FROM ({relation})").to_arrow_reader(BATCH):
+    chosen = ", ".join(column(name) for name in names)
+    for batch in apart.sql(f"SELECT {source.number} AS rn, {chosen} FROM ({source.relation})").to_arrow_reader(BATCH):
         for record in batch.to_pylist():
             yield record.pop("rn"), opened(record)
     apart.close()

@@ -23,6 +23,8 @@ REFUSALS = (
     "rejects_limit = 0"
 )
 NO_VALUES = NO_VALUE.replace("(", "[").replace(")", "]")
+NUMBER, FILE = "(record number)", "(file of the record)"
+"""What the number and the file of a record are called beside a log's own columns: names that no log has."""
 INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "HUGEINT"}
 
 
@@ -39,13 +41,15 @@ def column(name: str) -> str:
 @dataclass(frozen=True)
 class Reader:
     """A relation `record` in SQL, the expression and type of each field in it, the expressions for damaged and blank
-    records, and what else to stage."""
+    records, what else to stage, and what the number and the file of a record are called in the relation."""
 
     relation: str
     values: Mapping[str, tuple[str, str]]
     damaged: str = "NULL"
     blank: str = "false"
     beside: str = ""
+    number: str = "rn"
+    file: str = "filename"
 
 
 def _paths_sql(paths: Sequence[Any]) -> str:
@@ -149,12 +153,21 @@ def plain_reader(fields: Sequence[Field], peeks: Sequence[Peek]) -> Reader:
     columns = ", ".join(f"{quoted(name)}: {quoted(_columns_sql(inner))}" for name, inner in spec.items())
     parts = [
         f"SELECT * FROM read_json({_paths_sql([one.path for one in run])}, format = 'newline_delimited', "
-        f"columns = {{{columns}}}, compression = {packing}, filename = true, maximum_object_size = {LINE_BYTES})"
+        f"columns = {{{columns}}}, compression = {packing}, filename = {quoted(FILE)}, maximum_object_size = {LINE_BYTES})"
         for packing, run in groupby(peeks, key=_packing)
     ]
-    relation = f"SELECT row_number() OVER () AS rn, * FROM ({' UNION ALL '.join(parts)})"
+    relation = _numbered(f"({' UNION ALL '.join(parts)})")
     some = " OR ".join(f"{column('v_' + item.name)} IS NOT NULL" for item in fields)
-    return Reader(relation, values, beside=f", {some} AS valued")
+    return _table_reader(relation, values, f", {some} AS valued")
+
+
+def _numbered(rows: str) -> str:
+    return f"SELECT row_number() OVER () AS {column(NUMBER)}, * FROM {rows}"
+
+
+def _table_reader(relation: str, values: Mapping[str, tuple[str, str]], beside: str = "") -> Reader:
+    """Reader of columns that the log named: ours have names of their own."""
+    return Reader(relation, values, beside=beside, number=column(NUMBER), file=column(FILE))
 
 
 def _document_lines(paths: Sequence[Any]) -> str:
@@ -210,10 +223,10 @@ def _csv_relation(peeks: Sequence[Peek], longest: int) -> str:
         parts.append(
             f"SELECT * FROM read_csv({quoted(str(one.path))}, columns = {{{columns}}}, delim = "
             f"{quoted(one.delimiter)}, "
-            f"quote = '\"', escape = '\"', header = true, auto_detect = false, nullstr = {NO_VALUES}, filename = true, "
-            f"compression = {_packing(one)}, max_line_size = {longest}, {REFUSALS})"
+            f"quote = '\"', escape = '\"', header = true, auto_detect = false, nullstr = {NO_VALUES}, "
+            f"filename = {quoted(FILE)}, compression = {_packing(one)}, max_line_size = {longest}, {REFUSALS})"
         )
-    return f"SELECT row_number() OVER () AS rn, * FROM ({' UNION ALL BY NAME '.join(parts)})"
+    return _numbered(f"({' UNION ALL BY NAME '.join(parts)})")
 
 
 def reader(
@@ -224,12 +237,12 @@ def reader(
     container = peeks[0].container
     if container == "csv":
         names = {name: "VARCHAR" for one in peeks for name in one.columns}
-        return Reader(_csv_relation(peeks, longest), _table_values(names, fields, True))
+        return _table_reader(_csv_relation(peeks, longest), _table_values(names, fields, True))
     if container == "parquet":
-        scan = f"read_parquet({_paths_sql(paths)}, filename = true, union_by_name = true)"
+        scan = f"read_parquet({_paths_sql(paths)}, filename = {quoted(FILE)}, union_by_name = true)"
         described = con.sql(f"DESCRIBE SELECT * FROM {scan}").fetchall()
         names = {row[0]: row[1] for row in described}
-        return Reader(f"SELECT row_number() OVER () AS rn, * FROM {scan}", _table_values(names, fields))
+        return _table_reader(_numbered(scan), _table_values(names, fields))
     if container == "json":
         return _json_reader(_document_lines(paths), form, fields)
     return _json_reader(lines_sql(peeks, longest), form, fields)  # JSON lines, or text that the format takes apart

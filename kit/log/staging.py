@@ -222,7 +222,8 @@ def staging_sql(form: Format, source: Reader) -> str:
         for name, kind in _wanted(form).items()
     )  # fmt: skip
     return (
-        f"WITH valued AS (SELECT rn, filename, {source.damaged} AS damaged, {source.blank} AS blank{values} "
+        f"WITH valued AS (SELECT {source.number} AS rn, {source.file} AS filename, {source.damaged} AS damaged, "
+        f"{source.blank} AS blank{values} "
         f"FROM ({source.relation})), "
         f"cast_row AS (SELECT *{casts} FROM valued), "
         f"judged AS (SELECT *, coalesce(damaged, {_first_reason(form)}) AS reason FROM cast_row) "
