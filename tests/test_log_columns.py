@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from kit.log import load
+from kit.log import LogError, UnknownNameError, load
 
 ROWS: list[dict[str, Any]] = [
     {"ts": f"2026-09-07T00:0{minute}:00Z", "input_tokens": 100, "prefix_key": "k", "prefix_tokens": 50}
@@ -36,3 +36,32 @@ def test_a_column_may_have_any_name(tmp_path: Path, kind: str, name: str) -> Non
     found = log.con.sql("SELECT owner, file, line FROM request ORDER BY request_id").fetchall()
     first = {"csv": 2, "parquet": 1, "jsonl": 1}[kind]
     assert found == [(f"team {place}", path.name, first + place) for place in range(2)]
+
+
+def test_keys_that_differ_by_case_are_two_columns(tmp_path: Path) -> None:
+    rows = [{**row, "session_id": "s", "Session_ID": "S", "meta": {"a": "x", "A": "y"}} for row in ROWS]
+    path = written(tmp_path / "log.jsonl", rows)
+    log = load(path, column_map={"chain_id": "Session_ID", "owner": "meta/a", "replica": "meta/A"})
+    found = log.con.sql("SELECT DISTINCT session_id, chain_id, owner, replica FROM request").fetchall()
+    assert found == [("s", "S", "x", "y")]
+
+
+@pytest.mark.parametrize("source", ["/tmp", "a//b", "/", "a/", ""])
+def test_a_mapping_that_is_no_path_is_wrong_usage(tmp_path: Path, source: str) -> None:
+    path = written(tmp_path / "log.jsonl", ROWS)
+    with pytest.raises(UnknownNameError, match="is no path; write a column"):
+        load(path, column_map={"owner": source})
+
+
+def test_a_mapping_to_a_key_that_no_record_has_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path / "log.jsonl", [{**row, "meta": {"team": "x"}} for row in ROWS])
+    for source in ("prefx", "meta/taem", "owner/x"):
+        with pytest.raises(LogError, match=f"has no column {source}; it has ts, input_tokens"):
+            load(path, column_map={"owner": source})
+
+
+def test_a_mapping_to_a_key_that_comes_late_is_taken(tmp_path: Path) -> None:
+    # the first look ends after 200 records; the only team is in the last of 301
+    rows = [{"ts": place, "input_tokens": 1} for place in range(300)] + [{"ts": 300, "input_tokens": 1, "team": "x"}]
+    log = load(written(tmp_path / "log.jsonl", rows), column_map={"owner": "team"})
+    assert log.con.sql("SELECT line, owner FROM request WHERE owner IS NOT NULL").fetchall() == [(301, "x")]

@@ -69,8 +69,7 @@ def _dig(base: str, spec: Any, steps: Sequence[str]) -> str:
     expression = base
     for index, step in enumerate(steps):
         if spec == "VARCHAR":
-            pointer = "".join("/" + part.replace("~", "~0") for part in steps[index:])
-            return f"json_extract_string(TRY_CAST({expression} AS JSON), {quoted(pointer)})"
+            return f"json_extract_string(TRY_CAST({expression} AS JSON), {_pointer(steps[index:])})"
         expression, spec = f"{expression}.{column(step)}", spec[step]
     return expression
 
@@ -90,10 +89,29 @@ def _coalesce(parts: Sequence[str], known: bool = False) -> str:
 def json_values(base: str, fields: Sequence[Field]) -> tuple[str, dict[str, tuple[str, str]]]:
     """(SQL that parses `base` once into the fields' places, expression per field over that result named `j`)."""
     wanted = [path.split("/") for item in fields for path in item.paths]
-    spec = _spec(wanted)
+    spec = _spec([steps for steps in wanted if not _is_twin(steps, wanted)])
     parse = f"json_transform({base}, {quoted(_structure(spec))})"
-    values = {item.name: (_coalesce([_dig("j", spec, p.split("/")) for p in item.paths]), "VARCHAR") for item in fields}
-    return parse, values
+
+    def place(path: str) -> str:
+        steps = path.split("/")
+        return f"json_extract_string({base}, {_pointer(steps)})" if _is_twin(steps, wanted) else _dig("j", spec, steps)
+
+    return parse, {item.name: (_coalesce([place(path) for path in item.paths]), "VARCHAR") for item in fields}
+
+
+def _is_twin(steps: Sequence[str], wanted: Sequence[Sequence[str]]) -> bool:
+    """True where another wanted path differs by letter case only up to some step: no structure holds them both."""
+    return any(
+        own != other and own.lower() == other.lower()
+        for path in wanted
+        for own, other in zip(steps, path, strict=False)
+        if [step.lower() for step in path[:1]] == [step.lower() for step in steps[:1]]
+    )
+
+
+def _pointer(steps: Sequence[str]) -> str:
+    """The steps as a JSON pointer in SQL."""
+    return quoted("".join("/" + step.replace("~", "~0") for step in steps))
 
 
 def _packing(one: Peek) -> str:
@@ -153,7 +171,8 @@ def plain_reader(fields: Sequence[Field], peeks: Sequence[Peek]) -> Reader:
     columns = ", ".join(f"{quoted(name)}: {quoted(_columns_sql(inner))}" for name, inner in spec.items())
     parts = [
         f"SELECT * FROM read_json({_paths_sql([one.path for one in run])}, format = 'newline_delimited', "
-        f"columns = {{{columns}}}, compression = {packing}, filename = {quoted(FILE)}, maximum_object_size = {LINE_BYTES})"
+        f"columns = {{{columns}}}, compression = {packing}, filename = {quoted(FILE)}, "
+        f"maximum_object_size = {LINE_BYTES})"
         for packing, run in groupby(peeks, key=_packing)
     ]
     relation = _numbered(f"({' UNION ALL '.join(parts)})")

@@ -7,10 +7,13 @@ it never enters the log's file.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
@@ -18,8 +21,8 @@ from kit.formats import Field, Format, LogError, Peek, UnknownNameError
 from kit.formats.canonical import NAMES
 from kit.formats.kinds import create_macros, refusal
 from kit.log.reading import LINE_BYTES, Reader, column, is_plain, plain_reader, quoted, reader, typed
-from kit.log.rescue import Refusal, mended, unpacked
-from kit.log.sources import LONGEST_LINE_BYTES
+from kit.log.rescue import DAMAGE, Refusal, mended, unpacked
+from kit.log.sources import LONGEST_LINE_BYTES, open_bytes
 
 COLUMNS: dict[str, str] = {
     "ts": "TIMESTAMPTZ",
@@ -74,9 +77,7 @@ def mapped(form: Format, column_map: Mapping[str, str] | None, peeks: Sequence[P
         if name not in accepted:
             known = ", ".join(accepted)
             raise UnknownNameError(f"--map {name}={source}: no column is called {name}; accepted are {known}")
-        if peeks[0].container != "jsonl" and not any(one.has(source.split("/")[0]) for one in peeks):
-            found = ", ".join(peeks[0].columns[:12])
-            raise LogError(f"--map {name}={source}: {peeks[0].path.name} has no column {source}; it has {found}")
+        _check_place(name, source, form, peeks)
         own = f"mapped_{name}"
         fields.append(Field(own, NAMES[name][0], (source,)))
         target = {"request_id": "source_id", "parent_request_id": "parent_source_id"}.get(name, name)
@@ -87,6 +88,54 @@ def mapped(form: Format, column_map: Mapping[str, str] | None, peeks: Sequence[P
         else:
             columns[target] = own
     return replace(form, fields=tuple(fields), columns=columns)
+
+
+def _check_place(name: str, source: str, form: Format, peeks: Sequence[Peek]) -> None:
+    """Raise where a mapping names no place (UnknownNameError), or one that no record has (LogError).
+
+    JSON lines are searched to their end when their first records lack the place; of records that the format cuts out
+    of a line nobody knows the places beforehand.
+    """
+    steps = source.split("/")
+    if any(one.has(source) for one in peeks):
+        return
+    if not all(steps):
+        raise UnknownNameError(f"--map {name}={source}: {source!r} is no path; write a column, or column/key in it")
+    if peeks[0].container == "jsonl":
+        there = form.rows is not None or any(_holds(one, steps) for one in peeks)
+    else:
+        there = any(one.has(steps[0]) for one in peeks)
+    if not there:
+        found = ", ".join(peeks[0].columns[:12])
+        raise LogError(f"--map {name}={source}: {peeks[0].label} has no column {source}; it has {found}")
+
+
+def _holds(one: Peek, steps: Sequence[str]) -> bool:
+    """True when a record of JSON lines has the place: one of the first ones, else any that names its first key."""
+    if any(_leads(record, steps) for record in one.records):
+        return True
+    spelled = {json.dumps(steps[0], ensure_ascii=plain).encode() for plain in (True, False)}
+    try:
+        with open_bytes(one.path) as stream:
+            for line in stream:
+                if any(key in line for key in spelled):
+                    with suppress(ValueError, RecursionError):
+                        if _leads(json.loads(line), steps):
+                            return True
+    except DAMAGE:
+        pass
+    return False
+
+
+def _leads(value: Any, steps: Sequence[str]) -> bool:
+    """True when the keys follow each other in the value; what is inside a text is not looked at."""
+    for step in steps:
+        if isinstance(value, str):
+            return True
+        if not isinstance(value, dict) or step not in value:
+            return False
+        value = value[step]
+    return True
 
 
 def _uses(expression: str, name: str) -> bool:
@@ -290,7 +339,7 @@ def _run_fast(con: duckdb.DuckDBPyConnection, form: Format, peeks: Sequence[Peek
     expected = sum(one.lines or 0 for one in peeks)
     try:
         con.execute(f"CREATE OR REPLACE TEMP TABLE staged AS {staging_sql(form, plain_reader(form.fields, peeks))}")
-    except (duckdb.InvalidInputException, duckdb.ConversionException, duckdb.IOException):
+    except (duckdb.InvalidInputException, duckdb.ConversionException, duckdb.IOException, duckdb.ProgrammingError):
         return False
     read = con.sql("SELECT count(*), count(*) FILTER (NOT coalesce(valued, false)) FROM staged").fetchall()[0]
     con.execute("ALTER TABLE staged DROP COLUMN valued")
