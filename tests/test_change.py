@@ -27,7 +27,7 @@ def table(
     n = np.ceil(requests / blocks * rng.uniform(0.5, 1.5, blocks))
     hits = n * hit_share
     paid = n * cost * rng.normal(1, noise, blocks)
-    return np.stack([n, hits, hits * 1_000, n * 1_000, paid, paid * 1_000], axis=1)
+    return np.stack([n, hits, hits * 1_000, n * 1_000, paid, paid * 1_000, n, hits], axis=1)
 
 
 def test_a_clear_fall_is_accepted_and_a_clear_rise_reverted() -> None:
@@ -57,8 +57,13 @@ def test_fixed_mix_by_hand() -> None:
     # 300 + 100 chats and 100 + 300 agents: both weigh 400 / 800. Before (1 + 3) / 2 = 2, after (1 + 2) / 2.
     def side(chats: int, agents: int, agent_cost: float) -> Side:
         rows = {
-            "chat": np.array([[chats / 10, chats / 20, 1.0, 10.0, chats / 10 * 1.0, chats / 10]] * 10),
-            "agent": np.array([[agents / 10, agents / 20, 1.0, 10.0, agents / 10 * agent_cost, agents / 10]] * 10),
+            "chat": np.array(
+                [[chats / 10, chats / 20, 1.0, 10.0, chats / 10 * 1.0, chats / 10, chats / 10, chats / 20]] * 10
+            ),
+            "agent": np.array(
+                [[agents / 10, agents / 20, 1.0, 10.0, agents / 10 * agent_cost, agents / 10, agents / 10, agents / 20]]
+                * 10
+            ),
         }
         return Side(rows, "USD")
 
@@ -113,7 +118,7 @@ def test_days_that_differ_widen_the_interval() -> None:
         blocks = table(4_000, 0.5, 0.01, noise=0.01, seed=seed)
         days = np.array_split(blocks, 7)
         by_day = np.stack([day.sum(axis=0) for day in days])
-        by_day[0, 4:] *= 2
+        by_day[0, 4:6] *= 2
         return Side({"chat": blocks}, "USD", {"chat": by_day})
 
     narrow = judge(Side(side(1).types, "USD"), Side(side(2).types, "USD")).figures["cost_per_request"].interval
@@ -219,3 +224,42 @@ def test_a_log_without_reported_tokens_is_refused(tmp_path: Path) -> None:
     ).write_parquet(path)
     with pytest.raises(LogError, match="reports no cached tokens"):
         analysis.compare(str(path), reported(tmp_path / "other.parquet", 0.5), Parameters())
+
+
+def test_requests_without_reported_tokens_are_left_out_and_said(tmp_path: Path) -> None:
+    """Every fourth request after the change reports nothing: billed at 0 they would look like a saving of a quarter."""
+    log = reported(tmp_path / "log.parquet", 0.5)
+    place = pl.int_range(pl.len())
+    classes = ("uncached_tokens", "read_tokens", "write_tokens", "write_long_tokens")
+    later = (pl.col("ts") + timedelta(days=14)).alias("ts")
+
+    def silent(every: int) -> list[pl.Expr]:
+        return [pl.when(place % every > 0).then(pl.col(name)).alias(name) for name in classes]
+
+    holed = changed(log, "holed.parquet", later, *silent(4))
+    found = analysis.compare(log, holed, Parameters(replicates=100))
+    cost = found["figures"]["cost_per_request"]
+    assert found["verdict"] == "inconclusive" and "more than 5% of the requests" in found["sentence"]
+    assert cost["after"] == pytest.approx(cost["before"], rel=0.02)
+    assert found["notes"][0].startswith("0% of requests before and 25.0% after report no token classes")
+    assert found["left_out_share"] == pytest.approx(300 / 2_400)
+    assert "0 before and 300 after without reported token classes" in found["sentence"]
+    few = analysis.compare(log, changed(log, "few.parquet", later, *silent(30)), Parameters(replicates=100))
+    assert "report no token classes differs between the logs" in few["sentence"]  # 3.3 % against none
+
+
+def test_requests_without_a_price_are_said_and_priced_alike_before_anything_is_accepted(tmp_path: Path) -> None:
+    """The dear 40 % of requests move to a model without a price and find nothing cached: no saving, and a revert."""
+    log = reported(tmp_path / "log.parquet", 0.5)
+    moved = pl.int_range(pl.len()) % 5 < 2
+    later = (pl.col("ts") + timedelta(days=14)).alias("ts")
+    model = pl.when(moved).then(pl.lit("claude-none")).otherwise(pl.col("model")).alias("model")
+    found = analysis.compare(log, changed(log, "moved.parquet", later, model), Parameters(replicates=100))
+    assert found["verdict"] == "inconclusive" and "have a price differs too much" in found["sentence"]
+    assert found["notes"][0].startswith("0% of input tokens before and 40.0% after have no price")
+    assert found["left_out_share"] == pytest.approx(480 / 2_400)
+    lost = [pl.when(moved).then(0).otherwise(pl.col("read_tokens")).alias("read_tokens"),
+            pl.when(moved).then(10_000).otherwise(pl.col("write_tokens")).alias("write_tokens")]  # fmt: skip
+    worse = analysis.compare(log, changed(log, "worse.parquet", later, model, *lost), Parameters(replicates=100))
+    assert worse["verdict"] == "revert"  # 50 % of tokens found cached to 30 %, over all requests
+    assert worse["figures"]["hit_token_ratio"]["after"] == pytest.approx(0.3, abs=0.01)

@@ -89,7 +89,10 @@ def _log(source: str, parameters: Parameters) -> Log:
 
 
 def _side(log: Log, source: str, parameters: Parameters, by_type: bool) -> Side:
-    """Reported tokens and money of one log by session type, by bootstrap block and by day."""
+    """Reported tokens and money of one log by session type, by bootstrap block and by day.
+
+    Requests whose reported classes do not make up their input are counted and left out: a 0 would pass for money.
+    """
     if not log.facts.has_cached_tokens:
         raise LogError(
             f"{source}: the log reports no cached tokens, so nothing was measured; compare needs read_tokens (and "
@@ -97,19 +100,22 @@ def _side(log: Log, source: str, parameters: Parameters, by_type: bool) -> Side:
         )
     stretch = f"request_id * {STRETCHES} // {log.facts.requests}"
     classes = ", ".join(f"coalesce({name}, 0) AS {name}" for name in providers.CLASSES)
+    told = "(" + " + ".join(f"coalesce(request.{name}, 0)" for name in providers.CLASSES) + ")"
     kind = f"coalesce(session_type, '{ONE_TYPE}')" if by_type else f"'{ONE_TYPE}'"
     rows = log.con.sql(
         f"""SELECT {kind} AS kind, input_tokens, {classes}, (epoch_us(ts) // {DAY_US})::BIGINT AS day,
-                   CASE WHEN session_id IS NULL THEN {stretch} ELSE (hash(session_id) % {BLOCKS})::BIGINT END AS block
+                   CASE WHEN session_id IS NULL THEN {stretch} ELSE (hash(session_id) % {BLOCKS})::BIGINT END AS block,
+                   request.uncached_tokens IS NOT NULL AND {told} = request.input_tokens AS reported
             FROM request ORDER BY request_id"""
     ).pl()
     engine = parameters.tier_mode == "engine"
     rates = None if engine else prices.rate_table(log, parameters.price_overlay, parameters.service_class)
-    money, base, currency = _paid(rows, rates, source)
-    read, known = rows["read_tokens"].to_numpy(), np.isfinite(money)
-    one = np.ones(rows.height)
-    columns = np.stack([one, read > 0, read, rows["input_tokens"].to_numpy(), money, money / base], axis=1)[known]
-    kinds, blocks, days = (rows[name].to_numpy()[known] for name in ("kind", "block", "day"))
+    reported = rows["reported"].to_numpy()
+    rows, rate_of = rows.filter(reported), None if rates is None else rates.rate_of_request[reported]
+    money, base, currency = _paid(rows, rates, rate_of, source)
+    known, tokens = np.isfinite(money), rows["input_tokens"].to_numpy()
+    columns = _columns(rows, money, base)
+    kinds, blocks, days = (rows[name].to_numpy() for name in ("kind", "block", "day"))
     names = sorted(set(kinds))
     days = days - days.min(initial=0) if log.facts.has_clock else None
     return Side(
@@ -121,15 +127,25 @@ def _side(log: Log, source: str, parameters: Parameters, by_type: bool) -> Side:
             str(name): _by_unit(columns[kinds == name], days[kinds == name], int(days.max(initial=0)) + 1)
             for name in names
         },
+        int((~reported).sum()),
+        float(tokens[~known].sum() / max(tokens.sum(), 1)),
     )
 
 
-def _paid(rows: Any, rates: prices.Rates | None, source: str) -> tuple[Floats, Floats, str | None]:
+def _columns(rows: Any, money: Floats, base: Floats) -> Floats:
+    """`decide.change.COLUMNS` per request, float64[requests, columns]; money of a request without a price is 0."""
+    known = np.isfinite(money)
+    read, tokens = (rows[name].to_numpy() for name in ("read_tokens", "input_tokens"))
+    paid, equal = np.where(known, money, 0.0), np.where(known, money / base, 0.0)
+    return np.stack([np.ones(rows.height), read > 0, read, tokens, paid, equal, known, known & (read > 0)], axis=1)
+
+
+def _paid(rows: Any, rates: prices.Rates | None, rate_of: Any, source: str) -> tuple[Floats, Floats, str | None]:
     """Money per request, the price of its plain input token, the currency; without any price the prefill tokens."""
     if rates is None or not any(rate.found for rate in rates.rows):
         prefill = (rows["input_tokens"] - rows["read_tokens"]).to_numpy().astype(np.float64)
         return prefill, np.ones(rows.height), None
-    money, base = _priced(rows, rates)
+    money, base = _priced(rows, rates, rate_of)
     tokens = rows["input_tokens"].to_numpy()
     share = float(tokens[np.isfinite(money)].sum() / max(tokens.sum(), 1))
     if share < FEWEST_PRICED:
@@ -140,7 +156,7 @@ def _paid(rows: Any, rates: prices.Rates | None, source: str) -> tuple[Floats, F
     return money, base, rates.currency
 
 
-def _priced(rows: Any, rates: prices.Rates) -> tuple[Floats, Floats]:
+def _priced(rows: Any, rates: prices.Rates, rate_of: Any) -> tuple[Floats, Floats]:
     """Money per request and the price of its plain input token; NaN where a class that was used has no price."""
     of_class = {
         name: np.array([_price(rate, price) for rate in rates.rows])
@@ -149,8 +165,8 @@ def _priced(rows: Any, rates: prices.Rates) -> tuple[Floats, Floats]:
     money = np.zeros(rows.height)
     for name, price in of_class.items():
         tokens = rows[name].to_numpy().astype(np.float64)
-        money += np.where(tokens > 0, tokens * price[rates.rate_of_request], 0.0)
-    return money, of_class["uncached_tokens"][rates.rate_of_request]
+        money += np.where(tokens > 0, tokens * price[rate_of], 0.0)
+    return money, of_class["uncached_tokens"][rate_of]
 
 
 def _price(rate: prices.Rate, name: str) -> float:

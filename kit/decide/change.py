@@ -17,10 +17,14 @@ from numpy.typing import NDArray
 from kit import numbers
 from kit.intervals import BLOCKS, DAYS, LEVEL, REPLICATES, Interval, block_weights, interval_of, over_days, wider
 
-COLUMNS = ("requests", "hits", "hit_tokens", "input_tokens", "cost", "equivalents")
+COLUMNS = ("requests", "hits", "hit_tokens", "input_tokens", "cost", "equivalents", "priced", "priced_hits")
+PRICED = COLUMNS.index("priced")
 FEWEST_REQUESTS = 30
 FEWEST_BLOCKS = 5
 MOST_LEFT_OUT = 0.5
+MOST_UNREPORTED = 0.05
+UNREPORTED_APART = 0.01
+PRICED_APART = 0.05
 ONE_TYPE = "all"
 LISTED = 4
 Floats = NDArray[np.float64]
@@ -30,29 +34,47 @@ Floats = NDArray[np.float64]
 class Side:
     """One log: per session type float64[blocks, COLUMNS], and the same by UTC day where there is a clock.
 
-    Without a price `currency` is None and cost holds the tokens that were not read from the cache.
+    Without a price `currency` is None and cost holds the tokens that were not read from the cache. `types` holds every
+    request with reported token classes; cost and equivalents are those of the priced ones, 0 for the others.
+    `unreported` requests have no reported token classes; `unpriced_token_share` is of the input tokens in `types`.
     """
 
     types: Mapping[str, Floats]
     currency: str | None
     days: Mapping[str, Floats] = field(default_factory=dict)
+    unreported: int = 0
+    unpriced_token_share: float = 0.0
 
     def requests(self, name: str) -> float:
-        """Requests of a session type, 0 where there are none."""
+        """Requests of a session type with reported token classes, 0 where there are none."""
         return float(self.types[name][:, 0].sum()) if name in self.types else 0.0
 
+    def priced(self, name: str) -> float:
+        """Those of them with a price (all where none is asked)."""
+        return float(self.types[name][:, PRICED].sum()) if name in self.types else 0.0
+
+    @property
+    def every(self) -> float:
+        """Requests of the log, with and without reported token classes."""
+        return self.unreported + sum(self.requests(name) for name in self.types)
+
+    @property
+    def unreported_share(self) -> float:
+        """Share of the log's requests without reported token classes."""
+        return self.unreported / self.every if self.every else 0.0
+
     def enough(self, name: str) -> bool:
-        """Whether a session type has the 30 requests in 5 blocks of sessions that an interval needs."""
-        return self.requests(name) >= FEWEST_REQUESTS and self.blocks(name) >= FEWEST_BLOCKS
+        """Whether a session type has the 30 priced requests in 5 blocks of sessions that an interval needs."""
+        return self.priced(name) >= FEWEST_REQUESTS and self.blocks(name) >= FEWEST_BLOCKS
 
     def blocks(self, name: str) -> int:
-        """Blocks of sessions a session type has requests in (below 200: nearly its sessions)."""
-        return int(np.count_nonzero(self.types[name][:, 0])) if name in self.types else 0
+        """Blocks of sessions a session type has priced requests in (below 200: nearly its sessions)."""
+        return int(np.count_nonzero(self.types[name][:, PRICED])) if name in self.types else 0
 
     def told(self, name: str) -> str:
-        """The requests of a session type, and how few sessions they are of where those are too few."""
-        few = self.requests(name) >= FEWEST_REQUESTS and self.blocks(name) < FEWEST_BLOCKS
-        return numbers.count(self.requests(name)) + (f" of {self.blocks(name)} sessions only" if few else "")
+        """The priced requests of a session type, and how few sessions they are of where those are too few."""
+        few = self.priced(name) >= FEWEST_REQUESTS and self.blocks(name) < FEWEST_BLOCKS
+        return numbers.count(self.priced(name)) + (f" of {self.blocks(name)} sessions only" if few else "")
 
 
 @dataclass(frozen=True)
@@ -103,19 +125,23 @@ def judge(
     Accept when cost per request falls (interval), billed equivalents per hit request fall and the hit-token ratio does
     not; revert when cost per request clearly rises or the hit-token ratio clearly falls; else inconclusive. Session
     types with under 30 requests or 5 blocks in either log are left out of the comparison and named; where they are more
-    than half of the requests nothing is accepted or reverted.
+    than half of the requests nothing is accepted or reverted. Requests without a price are left out of the cost, those
+    without reported token classes of everything; where either differs too much between the logs the cost is not judged.
     """
     every = sorted({*before.types, *after.types})
     names = [name for name in every if before.enough(name) and after.enough(name)]
     mix, left_out = _mix(before, after, names)
     absent = _left_out(before, after, [name for name in every if name not in names])
+    notes = [*notes, *_untold(before, after)]
     if not names:
         reason = f"Inconclusive: no session type can be compared, each needs {FEWEST_REQUESTS} requests from "
         reason += f"{FEWEST_BLOCKS} sessions on both sides; found {absent or 'no requests'}."
         return Judgement("inconclusive", reason, {}, mix, left_out, before.currency, notes)
     weights = np.array([row["weight"] for row in mix if row["session_type"] in names])
     figures = _figures(before, after, names, weights, replicates, seed)
-    verdict, why = _verdict(figures, left_out, "cost" if before.currency else "tokens not read from the cache")
+    verdict, why = _doubt(before, after, figures) or _verdict(
+        figures, left_out, "cost" if before.currency else "tokens not read from the cache"
+    )
     sentence = _sentence(verdict, why, figures, names, before.currency)
     sentence += f"; {numbers.percent(left_out)} of requests are left out: {absent}." if absent else "."
     return Judgement(verdict, sentence, figures, mix, left_out, before.currency, notes)
@@ -125,7 +151,49 @@ def _left_out(before: Side, after: Side, names: Sequence[str]) -> str:
     """The session types that cannot be compared, with their requests on both sides; empty where there are none."""
     most = sorted(names, key=lambda name: (-before.requests(name) - after.requests(name), name))
     told = [f"{name} ({before.told(name)} before, {after.told(name)} after)" for name in most[:LISTED]]
-    return ", ".join(told) + (f" and {len(most) - LISTED} more" if len(most) > LISTED else "")
+    types = ", ".join(told) + (f" and {len(most) - LISTED} more" if len(most) > LISTED else "")
+    sides = (before, after)
+    unpriced = [sum(side.requests(name) - side.priced(name) for name in side.types) for side in sides]
+    kinds = (("without a price", unpriced), ("without reported token classes", [side.unreported for side in sides]))
+    others = [
+        f"{numbers.count(counts[0])} before and {numbers.count(counts[1])} after {what}"
+        for what, counts in kinds
+        if sum(counts)
+    ]
+    return "; ".join([*([types] if types else []), *others])
+
+
+def _untold(before: Side, after: Side) -> list[str]:
+    """Notes on the shares that were left out: requests without reported token classes, tokens without a price."""
+    notes = []
+    if before.unreported or after.unreported:
+        first, second = (numbers.percent(side.unreported_share) for side in (before, after))
+        notes.append(
+            f"{first} of requests before and {second} after report no token classes (how many tokens were read from "
+            "the cache and how many were not); they are left out, for nobody knows what they cost"
+        )
+    if before.unpriced_token_share or after.unpriced_token_share:
+        first, second = (numbers.percent(side.unpriced_token_share) for side in (before, after))
+        notes.append(
+            f"{first} of input tokens before and {second} after have no price; they are left out of cost and of billed "
+            "tokens per hit request, not of the share of tokens found cached"
+        )
+    return notes
+
+
+def _doubt(before: Side, after: Side, figures: Mapping[str, Figure]) -> tuple[str, str] | None:
+    """The verdict where too much is unreported, or priced too differently, to judge the cost; None where it is not."""
+    shares = [side.unreported_share for side in (before, after)]
+    if max(shares) > MOST_UNREPORTED:
+        return "inconclusive", f"more than {MOST_UNREPORTED:.0%} of the requests of a log report no token classes"
+    if abs(shares[0] - shares[1]) > UNREPORTED_APART:
+        return "inconclusive", "the share of requests that report no token classes differs between the logs"
+    if abs(before.unpriced_token_share - after.unpriced_token_share) <= PRICED_APART:
+        return None
+    found = figures["hit_token_ratio"].interval
+    if found is not None and found.high < 0:
+        return "revert", "fewer tokens are found cached"
+    return "inconclusive", "the share of tokens that have a price differs too much between the logs to compare cost"
 
 
 def _mix(before: Side, after: Side, names: Sequence[str]) -> tuple[list[dict[str, Any]], float]:
@@ -135,11 +203,12 @@ def _mix(before: Side, after: Side, names: Sequence[str]) -> tuple[list[dict[str
         for name in sorted({*before.types, *after.types})
     ]
     both = {row["session_type"]: row["requests_before"] + row["requests_after"] for row in rows}
-    total, kept = sum(both.values()), sum(both[name] for name in names)
+    kept = sum(both[name] for name in names)
+    total, used = before.every + after.every, sum(before.priced(name) + after.priced(name) for name in names)
     for row in rows:
         name = row["session_type"]
         row["weight"] = both[name] / kept if kept and name in names else 0.0
-    return rows, 1 - kept / total if total else 0.0
+    return rows, 1 - used / total if total else 0.0
 
 
 def _figures(
@@ -184,13 +253,17 @@ def _redrawn(table: Floats, replicates: int, seed: int) -> Floats:
 
 
 def _measures(sums: Floats, weights: Floats) -> dict[str, Any]:
-    """Measures at the fixed mix from sums [..., types, COLUMNS]: means per request by type, weighted, then divided."""
+    """Measures at the fixed mix from sums [..., types, COLUMNS]: means per request by type, weighted, then divided.
+
+    Money is per priced request, the hit-token ratio over all.
+    """
+    over = [PRICED if name in ("cost", "equivalents", "priced", "priced_hits") else 0 for name in COLUMNS]
     with np.errstate(divide="ignore", invalid="ignore"):
-        per_request = sums / sums[..., :1]
+        per_request = sums / sums[..., over]
         mean = dict(zip(COLUMNS, np.moveaxis(np.einsum("...tc,t->...c", per_request, weights), -1, 0), strict=True))
         return {
             "cost_per_request": mean["cost"],
-            "m_eq": np.where(mean["hits"] > 0, mean["equivalents"] / mean["hits"], np.nan),
+            "m_eq": np.where(mean["priced_hits"] > 0, mean["equivalents"] / mean["priced_hits"], np.nan),
             "hit_token_ratio": mean["hit_tokens"] / mean["input_tokens"],
         }
 
