@@ -10,6 +10,7 @@ import pytest
 from kit import log as logs
 from kit.billing import bill, ttl_advice
 from kit.billing.touches import previous_in_chain
+from kit.numbers import money
 from kit.prefix import load_paths
 from kit.prices import parse_overlay, rate_table
 from kit.providers import rule_for, rule_named
@@ -125,9 +126,10 @@ def test_the_sentence_names_the_choice_its_money_and_its_interval():
     saving = advice["saving"]
     assert saving["low"] <= saving["value"] <= saving["high"]
     assert saving["value"] == pytest.approx(advice["costs"]["short"] - advice["costs"]["long"])
+    value, low, high = (money(saving[end], detail=True) for end in ("value", "low", "high"))
     assert advice["sentence"] == (
-        f"Use the long retention (1h): on this log it costs USD {saving['value']:,.2f} "
-        f"(95 % interval {saving['low']:,.2f} to {saving['high']:,.2f}) less than the short retention (5m)."
+        f"Use the long retention (1h): on this log it costs {value} (95% interval {low} to {high}) "
+        "less than the short retention (5m)."
     )
 
 

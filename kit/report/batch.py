@@ -75,7 +75,7 @@ def _row(entry: Row) -> Row:
         "log": plain(entry.get("log") or ""),
         "href": quote(str(report)) if report and not failed else None,
         "failed": failed,
-        "money": numbers.ABSENT if failed else _money(entry.get("saving_per_month")),
+        "money": numbers.ABSENT if failed else _money(entry),
         "retention": numbers.ABSENT if failed else _retention(entry),
         "since": numbers.ABSENT if failed else _since(entry),
         "rule": numbers.ABSENT if entry.get("rule") is None else str(entry["rule"]),
@@ -88,7 +88,7 @@ def _row(entry: Row) -> Row:
 
 def _retention(entry: Row) -> str:
     found, stake = entry.get("retention") or {}, retention_at_stake(entry)
-    choice = plain(found.get("choice") or numbers.ABSENT).replace("_", "-")
+    choice = plain(found.get("choice") or numbers.NOT_FOUND).replace("_", "-")
     if stake is None:
         return choice
     saving, currency = found["saving"], found["currency"]
@@ -205,9 +205,12 @@ ADDED = (
 )  # fmt: skip
 
 
-def _money(saving: Row | None) -> str:
-    if not saving or not numbers.is_known(saving.get("value")):
-        return numbers.ABSENT
+def _money(entry: Row) -> str:
+    """The saving of a log's verdict; nothing where LRU stays on a log that is enough to decide on, else not found."""
+    saving = entry.get("saving_per_month") or {}
+    if not numbers.is_known(saving.get("value")):
+        stays = entry.get("policy") == "lru" and entry.get("rule") not in (None, 0)
+        return numbers.ABSENT if stays and not saving else numbers.NOT_FOUND
     currency = saving.get("currency")
     if not currency:
         return f"{numbers.short(saving['value'])} {plain(saving.get('unit') or 'tokens')}"

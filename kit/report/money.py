@@ -9,6 +9,7 @@ from kit import numbers
 from kit.charts import pick
 from kit.report.before_after import span_words
 from kit.report.evidence import pictures
+from kit.report.money_reported import warnings, write_class
 from kit.report.owners import owners
 from kit.report.retention import mixed, retention
 from kit.report.table import Items, Part, Section, Table, Text, plain
@@ -27,7 +28,9 @@ LABELS = {"LIST": "list prices", "CONTRACT": "prices of your contract", "INVOICE
 def money(results: Row, with_figure: bool) -> Section:
     """The bill by policy and token class, reported beside simulated, unit prices, and what is not in it."""
     parts: list[Part] = [*(pictures(results, ("miss_causes",)) if with_figure else [])]
-    parts += [table for table in (bills(results), retention(results)) if table]
+    parts += [table for table in (bills(results),) if table]
+    parts += [Text(line) for line in (write_class(results), *warnings(results)) if line]
+    parts += [table for table in (retention(results),) if table]
     parts += [Text(mix)] if (mix := mixed(results)) else []
     parts += [table for table in (owners(results), reported(results), rates(results)) if table]
     parts.append(Items(tuple(left_out(results))))

@@ -1,0 +1,47 @@
+"""The rule that fired in three lines, for a reader of the money: what was asked, what was seen, and what follows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kit import numbers
+from kit.charts import pick
+from kit.report.table import Section, Text, Words, plain
+
+Row = dict[str, Any]
+FULL = "Every rule with its threshold is in the full reading: the same command without --for finance."
+
+
+def short_trail(results: Row) -> Section:
+    """Asked, seen, so what for the rule that fired, and where the other rules are; empty where no rule fired."""
+    rule = pick.get(results, "decision.rule")
+    fired = next((line for line in pick.get(results, "decision.trail", []) if line.get("rule") == rule), None)
+    if fired is None:
+        return Section("trail", "Why", ())
+    pairs = (("Asked", plain(fired.get("question") or "")), ("Seen", _seen(fired)), ("So", _so(results, fired)))
+    return Section("trail", f"Why: rule {rule}", (Words(pairs), Text(FULL, "note")), frozenset({"finance"}))
+
+
+def _seen(fired: Row) -> str:
+    """The conditions that hold, each with what it asks; without conditions what was measured."""
+    held = [one for one in fired.get("conditions") or [] if one.get("holds")]
+    if not held:
+        return plain(fired.get("measured") or numbers.NOT_FOUND, longest=2000)
+    return f"{'; '.join(_condition(one) for one in held)}."
+
+
+def _condition(one: Row) -> str:
+    words, asked = (plain(one.get(key) or "", longest=2000) for key in ("words", "asked"))
+    if asked in ("", "yes", "over 0"):
+        return words
+    return f"{words} (threshold: {'clearly better' if 'interval' in asked else asked})"
+
+
+def _so(results: Row, fired: Row) -> str:
+    """What the rule advises at the budget under study; the verdict's sentence where a part of it is not known here."""
+    budget = pick.actual_capacity(results)
+    at = "this budget" if budget is None else f"{numbers.count(budget)} tokens"
+    advice = plain(fired.get("advice") or "", longest=2000).replace("{budget}", at)
+    if not advice or "{" in advice:
+        return plain(pick.get(results, "decision.sentence") or "", longest=2000)
+    return f"{advice}."
