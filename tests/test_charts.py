@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kit import charts
+from kit.charts.capacity import _ticks
 from kit.charts.labels import spread, thin
 from kit.charts.theme import _ORDER, COLOURS, TEXT_ON_WHITE, Look, look_of
 from kit.charts.turns import within
@@ -72,6 +73,32 @@ def test_alt_text_of_the_curve_is_made_from_its_numbers(results):
     said = charts.capacity_curve(results).alt
     expected = "LFU with decay 46.0%, LFU 44.0%, GDSF 43.0%, LRU 33.0%, FIFO 29.0%, Length 17.0%"
     assert expected in said and "Best possible there 52.0%" in said and "Ceiling without any limit 72.0%" in said
+
+
+def test_lru_is_one_line_the_exact_one(results):
+    """No second, straight line between LRU's replayed budgets: the line's points are those of its whole curve."""
+    layers = charts.capacity_curve(results).spec["layer"]
+    drawn = [layer for layer in layers if layer["mark"].get("description") == "LRU: line"]
+    assert len(drawn) == 1 and len(results["lru_curve"]) > 1
+    sizes = {point["capacity_tokens"] for point in drawn[0]["data"]["values"]}
+    assert sizes <= {point["capacity_tokens"] for point in results["lru_curve"]} and len(sizes) > 1
+    assert not [layer for layer in layers if layer["mark"]["type"] == "line" and "description" not in layer["mark"]]
+
+
+def test_a_line_hidden_under_another_is_said(results):
+    alike = copy.deepcopy(results)
+    lru = {row["capacity_tokens"]: row["hit_tokens"] for row in alike["replay"] if row["policy"] == "lru"}
+    for row in alike["replay"]:
+        if row["policy"] in ("fifo", "length"):
+            row["hit_tokens"] = lru[row["capacity_tokens"]]
+    assert "FIFO and Length find what LRU finds." in charts.capacity_curve(alike).caption
+    assert "finds what" not in charts.capacity_curve(results).caption
+
+
+def test_the_budget_axis_is_marked_to_its_ends():
+    # 16,000 to 885,000: 20k, 50k, 100k, 200k, 500k; between 110 and 180 only the drawing itself knows better.
+    assert _ticks(16_000, 885_000) == {"values": [20_000, 50_000, 100_000, 200_000, 500_000]}
+    assert _ticks(110, 180) == {"tickCount": 6}
 
 
 def test_finding_of_the_curve(results):

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from kit import numbers, report
 from kit.report import interactive
+from kit.report.before_after import digits_that_subtract
 from kit.report.money import add_up
 from kit.report.money_reported import lifetime_words
 from kit.report.table import Table, csv_cell, csv_text, plain, written
@@ -110,12 +111,21 @@ def test_before_and_after_adds_up(page):
     assert lines["Cost per 1,000 requests, input side (USD, estimated)"][:3] == ["$51.48", "$42.51", "−$8.97"]
 
 
+def test_shares_that_do_not_subtract_get_one_more_digit():
+    # 95.56 and 95.64 are both shown as 95.6, and their difference 0.08 as +0.1: two digits. 33.0, 46.0, +13.0: one.
+    assert digits_that_subtract(0.9556, 0.9564) == 2 and digits_that_subtract(0.33, 0.46) == 1
+
+
 def test_a_kept_lru_is_shown_beside_the_best_other_policy(results):
     kept = copy.deepcopy(results)
     kept["decision"] |= {"policy": "lru", "rule": 11, "sentence": "Keep LRU.", "saving_per_month": None}
     text = Page(report.render(kept)).text
     assert "LFU with decay, not recommended" in text and "Nothing to revert" in text
     assert "to save by changing the policy now" in text
+    # Too thin a log, or no bill: not "nothing".
+    kept["decision"]["rule"] = 0
+    thin = Page(report.render(kept)).text
+    assert "Cannot tell yet" in thin and "to save by changing" not in thin
 
 
 def test_a_thin_log_shows_the_provisional_verdict(results):
@@ -351,7 +361,7 @@ def test_a_lead_of_nothing_is_no_lead(results):
     for row in near["replay"]:
         if row["capacity_label"] == "half":
             row["hit_token_ratio"] = 0.25 if row["policy"] == "lru" else 0.2504
-    assert "no policy finds 0.1 pt more than LRU, 25.0%." in Page(report.render(near)).text
+    assert "none of the 7 other policies tried finds 0.1 pt more than LRU, 25.0%." in Page(report.render(near)).text
 
 
 def test_no_single_change_matters_is_said(results):
@@ -401,6 +411,15 @@ def test_finance_reads_money_infra_reads_trail_curves_and_settings(results):
     assert set(finance.tables) | set(infra.tables) == set(Page(report.render(results)).tables)
     with pytest.raises(ValueError, match="both, finance, infra"):
         report.render(results, "everyone")
+
+
+def test_finance_is_told_the_rule_that_fired_in_three_lines(results):
+    page = Page(report.render(results, "finance"))
+    said = "Why: rule 6 Asked Is reuse skewed and steady? Seen the top 5% of keys carry 61% of requests (threshold: at"
+    assert said in page.text
+    assert "LFU with decay changes hit tokens by +13.0 pt (threshold: clearly better). So " in page.text
+    assert "the same command without --for finance" in page.text
+    assert "without --for finance" not in Page(report.render(results)).text
 
 
 @pytest.mark.parametrize("gone", [
@@ -576,6 +595,17 @@ def test_a_written_number_is_a_number_in_the_file():
     ]
 
 
+def test_the_slider_stops_at_replayed_budgets_and_says_the_bill_there(results):
+    steps = json.loads(interactive.budgets(results, (250_000.0, 4_000_000.0)))["steps"]
+    replayed = [step for step in steps if step.get("replayed")]
+    assert [step["tokens"] for step in replayed] == sorted(report_fixture.CAPACITIES.values())
+    for step in replayed:
+        assert all("($" in words for title, words in step["found"] if title != "best possible")
+    # 2% of an axis of a factor 16: no other stop within a factor of 16 ** 0.02 = 1.057.
+    between = [step["tokens"] for step in steps if not step.get("replayed")]
+    assert all(max(at, size) / min(at, size) > 1.057 for at in between for size in report_fixture.CAPACITIES.values())
+
+
 def test_units_that_differ_by_row_and_intervals_are_columns_of_their_own():
     rows = (
         ("Price", numbers.unit_price_change(0.0005655), numbers.span(numbers.money(-2.0), numbers.money(3.0))),
@@ -649,6 +679,14 @@ def test_index_is_sorted_by_money_and_failures_are_shown_with_their_reason():
     ]
     assert "5 logs: 4 with a report, 1 failed." in page.text
     assert "$4,040 a month" in page.text and "€100 a month" in page.text  # 40 + 4000; euros are not added to dollars
+
+
+def test_index_tells_nothing_to_save_from_not_known():
+    """LRU stays on a log that is enough: nothing. A log that is too small, and a switch without a figure: not known."""
+    kept, small = ENTRIES[2], {**ENTRIES[2], "name": "thin", "rule": 0}
+    switch = {**ENTRIES[0], "name": "switch", "saving_per_month": None}
+    rows = {row[0]: row for row in Page(report.render_index([kept, small, switch])).tables["None"][1:]}
+    assert [rows[name][1] for name in ("engine", "thin", "switch")] == ["-", "not found", "not found"]
 
 
 FACTS = {

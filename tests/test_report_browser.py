@@ -133,6 +133,12 @@ def test_with_script_the_curve_can_be_asked(chromium, files, width):
         assert output.inner_text().startswith("1,000,000 tokens: ")  # halfway from 250k to 4M on a logarithmic axis
         seen = "[...document.querySelectorAll('#figure-capacity_curve svg [data-says^=\"GDSF: \"]')]"
         assert visit.ask(f"{seen}.length") >= 5 and visit.ask(f"{seen}.every(e => e.getClientRects().length > 0)")
+        assert figure.locator("svg .chosen").text_content() == "1,000,000 tokens"
+        replayed = figure.locator("datalist option").evaluate_all("all => all.map(one => one.label)")
+        assert replayed == ["500,000 tokens", "1,000,000 tokens", "2,000,000 tokens"]
+        best = "[...document.querySelectorAll('#figure-capacity_curve svg [data-says^=\"best possible: \"]')]"
+        figure.get_by_role("checkbox", name="best possible").uncheck()
+        assert visit.ask(f"{best}.length") >= 3 and visit.ask(f"{best}.every(e => e.getClientRects().length === 0)")
         box = figure.get_by_role("checkbox", name="GDSF")
         box.focus()
         page.keyboard.press("Space")
@@ -210,4 +216,4 @@ def test_grey_print_still_tells_lines_apart(chromium, files):
         if part in ("line", "mark"):
             marks.setdefault(title, []).append(tuple(mark["strokeDash"]) if part == "line" else mark["shape"])
     looks = [tuple(look) for look in marks.values()]
-    assert len(looks) == len(set(looks)) == 6
+    assert len(looks) == len(set(looks)) == 7  # six policies and the best possible

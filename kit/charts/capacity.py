@@ -20,6 +20,7 @@ KEY_BELOW = 54  # from the plot to a key that stands below it: the axis and its 
 LINE_PIXELS = 16
 WINDOWS = {"cold": "all requests from an empty cache", "warm": "requests after the warm-up"}
 OPTIMUM_DASH = (4, 2)
+OPTIMUM = "best possible"
 COLUMNS = ("capacity_tokens", "hit_tokens", "hit_token_ratio")
 Row = dict[str, Any]
 
@@ -43,9 +44,9 @@ class Frame:
     def x(self) -> alt.X:
         """The budget axis."""
         scale = alt.Scale(type="log", domain=[self.low, self.high], nice=False)
-        axis = alt.Axis(
-            title="Budget of the tier (tokens)", format="~s", tickCount=6, labelOverlap="greedy", labelSeparation=8
-        )
+        title = "Budget of the tier (tokens)"
+        apart: dict[str, Any] = {"labelOverlap": "greedy", "labelSeparation": 8}
+        axis = alt.Axis(title=title, format="~s", **_ticks(self.low, self.high), **apart)
         return alt.X("capacity_tokens:Q", scale=scale, axis=axis)
 
     @property
@@ -53,6 +54,13 @@ class Frame:
         """The axis of the hit-token ratio."""
         axis = alt.Axis(title="Input tokens found cached", format="~%", tickCount=6)
         return alt.Y("hit_token_ratio:Q", scale=alt.Scale(domain=[self.bottom, self.top], nice=False), axis=axis)
+
+
+def _ticks(low: float, high: float) -> dict[str, Any]:
+    """Marks at 1, 2 and 5 times a power of ten from end to end of the axis; left to the drawing where these are few."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    values = [step * 10**power for power in powers for step in (1, 2, 5) if low <= step * 10**power <= high]
+    return {"values": values} if len(values) > 2 else {"tickCount": 6}
 
 
 def capacity_curve(results: Row, width: int = 640) -> Figure | None:
@@ -67,7 +75,7 @@ def capacity_curve(results: Row, width: int = 640) -> Figure | None:
         return None
     named = _named(results)
     frame = _frame(results, rows, named, width)
-    layers = [*_budget(results, frame), *_bounds(results, frame), *_lru_line(results, frame)]
+    layers = [*_budget(results, frame), *_bounds(results, frame)]
     layers += [*_policy_lines(results, rows, named, frame), *_key(results, rows, named, frame)]
     chart = alt.layer(*layers).properties(width=frame.width, height=frame.height)
     said = _finding(results), _alt(results, rows, named), _caption(results, rows, named)
@@ -90,7 +98,7 @@ def _frame(results: Row, rows: list[Row], named: list[str], width: int) -> Frame
     low, high = max(min([*replayed, *near]), 1), max([*replayed, *near])
     bottom, top = _span(results, rows)
     beside = width > 400
-    longest = max([len(pick.short_title(results, policy)) for policy in named] + [len("best possible")])
+    longest = max([len(pick.short_title(results, policy)) for policy in named] + [len(OPTIMUM)])
     room = min(longest * 7 + KEY_PIXELS, int(width * 0.38)) if beside else 10
     return Frame(low, max(high, low + 1, 2), bottom, top, width - 60 - room, 320 if beside else 260, beside)
 
@@ -136,21 +144,19 @@ def _bounds(results: Row, frame: Frame) -> list[alt.Chart]:
         layers.append(words.encode(y=frame.y, x=alt.value(0), text="label:N"))
     if optimal:
         base = alt.Chart(alt.Data(values=_points(optimal)))
-        line = base.mark_line(color=GREY, strokeDash=list(OPTIMUM_DASH), strokeWidth=1.2)
+        line = base.mark_line(color=GREY, strokeDash=list(OPTIMUM_DASH), strokeWidth=1.2, **mark_words(OPTIMUM, "line"))
         layers.append(line.encode(x=frame.x, y=frame.y))
     return layers
 
 
-def _lru_line(results: Row, frame: Frame) -> list[alt.Chart]:
+def _lru_curve(results: Row, frame: Frame) -> list[Row]:
+    """LRU at every budget inside the plot; empty where fewer than two are known."""
     curve = [
         point
         for point in pick.get(results, "lru_curve", [])
         if frame.low <= point["capacity_tokens"] <= frame.high and (point.get("hit_token_ratio") or 0.0) >= frame.bottom
     ]
-    if len(curve) < 2:
-        return []
-    line = alt.Chart(alt.Data(values=_points(thin(curve, max(frame.width // 4, 20)))))
-    return [line.mark_line(color=look_of("lru").colour, strokeWidth=1, opacity=0.7).encode(x=frame.x, y=frame.y)]
+    return _points(thin(curve, max(frame.width // 4, 20))) if len(curve) > 1 else []
 
 
 def _policy_lines(results: Row, rows: list[Row], named: list[str], frame: Frame) -> list[alt.Chart]:
@@ -168,11 +174,13 @@ def _policy_lines(results: Row, rows: list[Row], named: list[str], frame: Frame)
 def _line(results: Row, rows: list[Row], policy: str, frame: Frame, coloured: bool) -> list[alt.Chart]:
     mine = [row for row in rows if row["policy"] == policy]
     base, title = alt.Chart(alt.Data(values=_points(mine))), pick.title_of(results, policy)
+    exact = _lru_curve(results, frame) if policy == "lru" else []
+    whole = alt.Chart(alt.Data(values=exact)) if exact else base
     if not coloured:
-        faint = base.mark_line(color=LINE, strokeWidth=1, **mark_words(title, "line"))
+        faint = whole.mark_line(color=LINE, strokeWidth=1, **mark_words(title, "line"))
         return [faint.encode(x=frame.x, y=frame.y)]
     look = look_of(policy)
-    line = base.mark_line(color=look.colour, strokeDash=list(look.dash), **mark_words(title, "line"))
+    line = whole.mark_line(color=look.colour, strokeDash=list(look.dash), **mark_words(title, "line"))
     said = mark_words(title, "mark")
     points = base.mark_point(shape=look.shape, color=look.colour, size=60, filled=True, **said)
     return [line.encode(x=frame.x, y=frame.y), points.encode(x=frame.x, y=frame.y)]
@@ -214,8 +222,8 @@ def _key(results: Row, rows: list[Row], named: list[str], frame: Frame) -> list[
 def _key_line(results: Row, policy: str | None, x: float, y: float) -> list[alt.Chart]:
     """One entry of the key at a pixel: the line's dash, its mark, its name; None is the optimum, which has no mark."""
     look = look_of(policy) if policy else Look(GREY, OPTIMUM_DASH, "")
-    base = alt.Chart(alt.Data(values=[{"label": pick.short_title(results, policy) if policy else "best possible"}]))
-    said = mark_words(pick.title_of(results, policy), "key") if policy else {}
+    base = alt.Chart(alt.Data(values=[{"label": pick.short_title(results, policy) if policy else OPTIMUM}]))
+    said = mark_words(pick.title_of(results, policy) if policy else OPTIMUM, "key")
     line = base.mark_rule(color=look.colour, strokeDash=list(look.dash), strokeWidth=2, **said)
     text = base.mark_text(align="left", dx=36, color=look.label_colour, fontSize=12, **said)
     layers = [line.encode(x=alt.value(x), x2=alt.value(x + 30), y=alt.value(y))]
@@ -227,7 +235,8 @@ def _key_line(results: Row, policy: str | None, x: float, y: float) -> list[alt.
 
 def _finding(results: Row) -> str:
     ceiling, lru = _ceiling(results), (pick.at_actual(results, "lru") or {}).get("hit_token_ratio")
-    best = next((row for row in pick.policies_at_actual(results) if row["policy"] != "lru"), None)
+    others = [row for row in pick.policies_at_actual(results) if row["policy"] != "lru"]
+    best = others[0] if others else None
     if lru is None:
         return "What each policy keeps, by budget"
     reach = f"LRU finds {numbers.percent(lru)} of input tokens cached at this budget"
@@ -237,7 +246,7 @@ def _finding(results: Row) -> str:
         return reach
     gain = best["hit_token_ratio"] - lru
     if gain < 0.0005:
-        return f"{reach}; no other policy finds more"
+        return f"{reach}; none of the {len(others)} other policies tried finds more"
     return f"{reach}; {pick.title_of(results, best['policy'])} adds {numbers.points(gain).lstrip('+')}"
 
 
@@ -264,14 +273,31 @@ def _caption(results: Row, rows: list[Row], named: list[str]) -> str:
     ttl = pick.get(results, "settings.ttl_seconds")
     expiry = f"expiry {numbers.seconds(ttl)}" if ttl else "no expiry"
     lines = [f"Replay of this log, {WINDOWS[pick.main_window(results)]}, {expiry}; marks are the replayed budgets."]
-    lines += ["The thin line is LRU at every budget."] if pick.get(results, "lru_curve") else []
+    lines += ["LRU's line is exact at every budget."] if pick.get(results, "lru_curve") else []
     if any(pick.interval(row, "hit_token_ratio") for row in rows):
         lines.append("Upright bars are 95% intervals against LRU.")
     bottom = _span(results, rows)[0]
     lines += [f"The upright axis starts at {numbers.percent(bottom, 0)}."] if bottom else []
+    lines += same_lines(results)
     left = len({row["policy"] for row in rows}) - len(named)
     lines += [f"{left} other policies are thin grey lines; their numbers are in the data."] if left > 0 else []
     return " ".join(lines)
+
+
+def same_lines(results: Row) -> list[str]:
+    """Which policies find exactly what another finds at every replayed budget, so that one line hides the others."""
+    found: dict[str, dict[int, int]] = {}
+    for row in pick.online(pick.replay_rows(results)):
+        found.setdefault(row["policy"], {})[row["capacity_tokens"]] = row["hit_tokens"]
+    alike: dict[tuple[tuple[int, int], ...], list[str]] = {}
+    for policy in sorted(found, key=lambda name: (name != "lru", name)):
+        alike.setdefault(tuple(sorted(found[policy].items())), []).append(policy)
+    titles = [[pick.title_of(results, policy) for policy in group] for group in alike.values() if len(group) > 1]
+    return [f"{_listed(same)} {'finds' if len(same) == 1 else 'find'} what {first} finds." for first, *same in titles]
+
+
+def _listed(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _data(results: Row, rows: list[Row]) -> list[Row]:

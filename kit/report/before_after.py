@@ -114,5 +114,14 @@ def _token_lines(lru: Row, row: Row) -> list[Line]:
 
 def _share_line(name: str, shares: list[float | None], band: str) -> Line:
     before, after = shares
-    change = numbers.points(after - before) if before is not None and after is not None else numbers.NOT_FOUND
-    return (name, numbers.percent(before), numbers.percent(after), change, band)
+    if before is None or after is None:
+        return (name, numbers.percent(before), numbers.percent(after), numbers.NOT_FOUND, band)
+    digits = digits_that_subtract(before, after)
+    written = (numbers.percent(share, digits) for share in shares)
+    return (name, *written, numbers.points(after - before, digits), band)
+
+
+def digits_that_subtract(before: float, after: float) -> int:
+    """One digit for percentages where the shown ones subtract to the shown difference, else two."""
+    shown = round(after * 100, 1) - round(before * 100, 1)
+    return 1 if round(shown, 1) == round((after - before) * 100, 1) else 2

@@ -10,15 +10,18 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 from importlib.resources import files
 from typing import Any
 
 from kit import numbers
 from kit.charts import pick
+from kit.charts.capacity import OPTIMUM
 from kit.charts.labels import thin
 
 Row = dict[str, Any]
 MOST_STEPS = 100
+SNAP = 0.02  # of the axis on either side of a replayed budget, where the slider stops at that budget only
 
 
 def script() -> str:
@@ -41,16 +44,20 @@ def budgets(results: Row, span: tuple[float, float] | None) -> str:
     """JSON for the slider of the capacity curve; empty without a curve.
 
     `low` and `high` are the ends of its axis; each of `steps` (replayed budgets, and between them those of LRU's whole
-    curve) has its tokens, its words, what each policy finds there, and a note where only LRU was counted.
+    curve) has its tokens, its words, what each policy finds there (with its bill where there are prices), and a note
+    where only LRU was counted. Close to a replayed budget there is no other step, so that the slider stops at it.
     """
     rows = [row for row in pick.online(pick.replay_rows(results)) if row.get("hit_token_ratio") is not None]
     if span is None or not rows:
         return ""
     replayed = sorted({int(row["capacity_tokens"]) for row in rows})
     found = {size: [[_title(results, row), _words(results, row)] for row in _at(rows, size)] for size in replayed}
+    best = {row["capacity_tokens"]: row.get("hit_token_ratio") for row in pick.get(results, "bounds.optimal", [])}
+    for size in replayed:
+        found[size] += [[OPTIMUM, numbers.percent(best[size])]] if best.get(size) is not None else []
     where = " and ".join(numbers.short(size) for size in replayed)
     note = f"other policies were replayed at {where} tokens only"
-    steps = [_step(size, found[size]) for size in replayed]
+    steps = [{**_step(size, found[size]), "replayed": True} for size in replayed]
     for point in thin(_between(results, span, replayed), MOST_STEPS):
         lru = [[pick.title_of(results, "lru"), numbers.percent(point["hit_token_ratio"])]]
         steps.append({**_step(int(point["capacity_tokens"]), lru), "note": note})
@@ -82,11 +89,12 @@ def _step(size: int, found: list[list[str]]) -> Row:
 
 
 def _between(results: Row, span: tuple[float, float], replayed: list[int]) -> list[Row]:
-    """Budgets of LRU's whole curve inside the axis, without those that were replayed."""
+    """Budgets of LRU's whole curve inside the axis, without those that were replayed or lie close to one that was."""
+    near = math.log(span[1] / span[0]) * SNAP
     return [
         point
         for point in pick.get(results, "lru_curve", [])
         if span[0] <= point["capacity_tokens"] <= span[1]
-        and point["capacity_tokens"] not in replayed
+        and all(abs(math.log(point["capacity_tokens"] / size)) > near for size in replayed)
         and point.get("hit_token_ratio") is not None
     ]

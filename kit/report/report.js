@@ -41,6 +41,10 @@
     const places = data.steps.map((step) => Math.log(step.tokens / data.low) / span);
     const slider = make("input", { type: "range", min: 0, max: data.steps.length - 1, step: 1, id: "budget" });
     const output = make("output", { htmlFor: "budget" });
+    const marks = make("datalist", { id: "replayed" });
+    for (const [place, step] of data.steps.entries())
+      if (step.replayed) marks.append(make("option", { value: place, label: step.words }));
+    slider.setAttribute("list", marks.id);
     slider.value = data.start;
     const boxes = data.policies.map((title) => {
       const box = make("input", { type: "checkbox", checked: true });
@@ -51,11 +55,12 @@
       });
       return make("label", {}, box, ` ${title}`);
     });
-    const chosen = make("fieldset", {}, make("legend", { textContent: "Policies shown" }), ...boxes);
-    const budget = make("label", { className: "budget" }, "Budget ", slider);
+    const chosen = make("fieldset", {}, make("legend", { textContent: "Lines shown" }), ...boxes);
+    const budget = make("label", { className: "budget" }, "Budget ", slider, marks);
     const controls = make("div", { className: "controls" }, budget, output, chosen);
     let svg = null;
     let cursor = null;
+    let label = null;
 
     const show = () => {
       const step = data.steps[slider.value];
@@ -67,9 +72,13 @@
         const says = node.dataset.says;
         node.classList.toggle("off", hidden.has(says.slice(0, says.lastIndexOf(": "))));
       }
-      const x = places[slider.value] * svg.querySelector(".background").getBBox().width;
+      const across = places[slider.value];
+      const x = across * svg.querySelector(".background").getBBox().width;
       cursor.setAttribute("x1", x);
       cursor.setAttribute("x2", x);
+      label.textContent = step.words;
+      label.setAttribute("x", x + (across < 0.5 ? 5 : -5));
+      label.setAttribute("text-anchor", across < 0.5 ? "start" : "end");
     };
     slider.addEventListener("input", show);
 
@@ -79,7 +88,10 @@
       cursor = document.createElementNS(SVG, "line");
       cursor.setAttribute("class", "cursor");
       cursor.setAttribute("y2", plot.getBBox().height);
-      plot.parentNode.append(cursor);
+      label = document.createElementNS(SVG, "text");
+      label.setAttribute("class", "chosen");
+      label.setAttribute("y", plot.getBBox().height - 6);
+      plot.parentNode.append(cursor, label);
       svg.addEventListener("pointermove", (event) => {
         const box = plot.getBoundingClientRect();
         const at = (event.clientX - box.left) / box.width;
