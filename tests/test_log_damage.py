@@ -42,6 +42,36 @@ def test_a_cut_compressed_file_keeps_its_whole_lines(tmp_path: Path, kind: str, 
     assert line == first + log.facts.kept and log.facts.damaged == 1
 
 
+def test_a_damaged_compressed_file_is_inspected_as_it_is_loaded(tmp_path: Path) -> None:
+    whole = gzip.compress(text("jsonl").encode())
+    (tmp_path / "a.jsonl.gz").write_bytes(whole)
+    (tmp_path / "b.jsonl.gz").write_bytes(whole[: len(whole) // 2])
+    alone, both = inspect(tmp_path / "b.jsonl.gz"), inspect(tmp_path)
+    assert 0 < alone["kept"] < ROWS and both["kept"] == ROWS + alone["kept"]
+    assert list(both["rejected"].values()) == [1] and both["columns"] == ["ts", "input_tokens", "session_id"]
+
+
+def test_stray_bytes_behind_a_compressed_file_cost_no_line(tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(gzip.compress(b'{"ts":1,"input_tokens":1}\n{"ts":2,"input_tokens":2}\n') + b"stray")
+    log = load(tmp_path / "log")
+    ((line, reason),) = rejected(log)
+    assert (log.facts.kept, line) == (2, 3) and reason.startswith("the compressed file is cut short or corrupt")
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [(b"one\rtwo\rthree\r", "bare carriage return"), (b"x" * 200_000 + b"\n", "longer than 131,072 characters")],
+    ids=["cr", "long"],
+)
+def test_a_foreign_text_file_is_named_and_left_out(tmp_path: Path, content: bytes, why: str) -> None:
+    (tmp_path / "a.csv").write_text("ts,input_tokens\n1,1\n")
+    (tmp_path / "notes.txt").write_bytes(content)
+    log = load(tmp_path)
+    assert log.facts.kept == 1 and any(said.startswith("left out: notes.txt: ") for said in log.facts.warnings)
+    with pytest.raises(LogError, match=f"notes.txt: .*{why}"):
+        load(tmp_path / "notes.txt")
+
+
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 def test_compressed_members_one_after_another_are_one_file(tmp_path: Path, kind: str) -> None:
     whole = text(kind).encode()

@@ -18,7 +18,7 @@ from typing import Any
 import duckdb
 
 from kit.formats import REGISTRY, Format, LogError, Peek, UnknownNameError, kv_events, recognise
-from kit.log import describe, hashing, identity, lines, requests, sources, staging
+from kit.log import describe, hashing, identity, lines, requests, rescue, sources, staging
 from kit.log import facts as facts_of
 from kit.log.facts import LogFacts, calendar_days
 from kit.log.mapping import read_mapping
@@ -240,9 +240,15 @@ def inspect(
     facts = {name: value.isoformat() if isinstance(value, datetime) else value for name, value in
     asdict(log.facts).items()}
     facts = {name: list(value) if isinstance(value, tuple) else value for name, value in facts.items()}
-    filled, found = facts_of.coverage(log.con), describe.keys_of(log.con, peeks)
+    filled, found = facts_of.coverage(log.con), _keys(log.con, peeks)
     log.con.close()
     return describe.description(staging.mapped(form, column_map, peeks), confidence, found, facts, filled, peeks)
+
+
+def _keys(con: duckdb.DuckDBPyConnection, peeks: Sequence[Peek]) -> list[str]:
+    """The columns of all files; of damaged ones as far as they can be read."""
+    with TemporaryDirectory(prefix="log-") as folder:
+        return describe.keys_of(con, [rescue.unpacked(one, Path(folder))[0] for one in peeks])
 
 
 def _fill(

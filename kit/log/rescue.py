@@ -17,7 +17,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from kit.formats import LogError, Peek
-from kit.log.sources import open_bytes
+from kit.log.sources import open_bytes, pieces
 
 CHUNK = 1 << 20
 MOST_JOINED_LINES = 1000
@@ -50,11 +50,10 @@ def unpacked(one: Peek, folder: Path) -> tuple[Peek, list[Refusal]]:
     lines, rest = 0, b""
     with target.open("wb") as out:
         try:
-            with open_bytes(one.path) as stream:
-                while chunk := stream.read(1 << 16):
-                    whole, newline, rest = (rest + chunk).rpartition(b"\n")
-                    out.write(whole + newline)
-                    lines += whole.count(b"\n") + len(newline)
+            for piece in pieces(one.path):
+                whole, newline, rest = (rest + piece).rpartition(b"\n")
+                out.write(whole + newline)
+                lines += whole.count(b"\n") + len(newline)
         except DAMAGE:
             pass
     if not lines:

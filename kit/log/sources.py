@@ -8,7 +8,8 @@ import hashlib
 import io
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from glob import glob
 from pathlib import Path
@@ -132,14 +133,23 @@ def open_bytes(path: Path) -> IO[bytes]:
     return path.open("rb")
 
 
+def pieces(path: Path) -> Iterator[bytes]:
+    """The decompressed bytes of a file, piece by piece as they come: all that is before a damage comes before its
+    error."""
+    with open_bytes(path) as stream:
+        while piece := stream.read1(1 << 16):  # type: ignore[attr-defined]
+            yield piece
+
+
 def _head(path: Path, most: int) -> bytes:
     """Up to `most` decompressed bytes; what could be read of a file that is cut short."""
     out = bytearray()
     try:
-        with open_bytes(path) as stream:
-            while len(out) < most and (chunk := stream.read(1 << 16)):
-                out += chunk
-    except (EOFError, OSError, gzip.BadGzipFile):
+        for piece in pieces(path):
+            out += piece
+            if len(out) >= most:
+                break
+    except (EOFError, OSError, zlib.error):
         if not out:
             raise LogError(f"{path.name}: damaged compressed file, nothing can be read; compress it again") from None
     return bytes(out[:most])
@@ -253,11 +263,21 @@ def _distinct(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(out)
 
 
+def _no_table(first: str) -> str:
+    """Why a first line is no header, and what to do."""
+    if len(first) > (most := csv.field_size_limit()):
+        return f"no table: a value of the first line is longer than {most:,} characters; {ACCEPTED}"
+    return "lines end in a bare carriage return (CR), or a line has one inside; save it with line feeds (LF)"
+
+
 def _peek_csv(path: Path, text: str, packed: str | None) -> Peek:
     first = text.splitlines()[0]
     delimiter = max(",;\t|", key=first.count)
     reader = csv.reader(io.StringIO(text), delimiter=delimiter)
-    given = [name.strip() for name in next(reader)]
+    try:
+        given = [name.strip() for name in next(reader)]
+    except csv.Error:
+        raise LogError(f"{path.name}: {_no_table(first)}") from None
     header = _distinct(given)
     rows = []
     try:
