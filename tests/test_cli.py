@@ -352,3 +352,11 @@ def test_what_the_kit_did_not_make_is_never_replaced(tmp_path: Path) -> None:
 def test_a_parameter_out_of_reach_is_named_and_is_a_usage_error(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["replay", str(PROJECT / "data" / "sample_week.parquet"), "--set", text]) == 2
     assert text.partition("=")[0] in capsys.readouterr().err
+
+
+def test_each_notebook_is_said_to_take_its_own_time(tmp_path, monkeypatch):
+    """What a notebook took is measured in it: not the time until the next one is done."""
+    took = {name: float(place) for place, name in enumerate(notebooks.NAMES)}
+    monkeypatch.setattr(notebooks, "_execute", lambda source, target, parameters, manager: took[source.stem])
+    found = notebooks.run(tmp_path / "books", tmp_path / "store", {})
+    assert {name: found[f"notebook {name}"] for name in notebooks.NAMES} == took and found["notebooks"] >= 0

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from pathlib import Path
@@ -59,9 +60,13 @@ def run(
     parameters: Mapping[str, Any],
     jobs: int = 2,
     progress: Callable[[str], None] = lambda step: None,
-) -> None:
-    """Execute the notebooks into `target`; NotebookError names the first that failed and stops the others."""
-    source = source_folder()
+) -> dict[str, float]:
+    """Execute the notebooks into `target`; NotebookError names the first that failed and stops the others.
+
+    Comes back: seconds from start to end of each ("notebook 1_log"; `jobs` run at a time) and of all ("notebooks").
+    `progress` hears of each when it is done.
+    """
+    source, began, took = source_folder(), time.perf_counter(), {}
     target.mkdir(parents=True, exist_ok=True)
     kernels: list[Any] = []
     manager = _manager_class(store.resolve(), target.resolve(), kernels)
@@ -75,15 +80,18 @@ def run(
         while pending:
             done, pending = wait(pending, timeout=0.2, return_when=FIRST_EXCEPTION)
             for future in done:
-                future.result()
+                took[f"notebook {futures[future]}"] = future.result()
                 progress(f"notebook {futures[future]}")
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
         _stop(kernels)
         pool.shutdown(wait=True)
+    return {"notebooks": round(time.perf_counter() - began, 3), **took}
 
 
-def _execute(source: Path, target: Path, parameters: Mapping[str, Any], manager: type) -> None:
+def _execute(source: Path, target: Path, parameters: Mapping[str, Any], manager: type) -> float:
+    """Seconds the execution of one notebook took."""
+    began = time.perf_counter()
     sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]  # 35 grammars compiled at import
     import papermill
 
@@ -104,6 +112,7 @@ def _execute(source: Path, target: Path, parameters: Mapping[str, Any], manager:
         first = str(error.evalue).strip().splitlines()[:1]
         raise NotebookError(f"{source.name} stopped: {error.ename}: {''.join(first)}") from error
     _forget_paths(target)
+    return round(time.perf_counter() - began, 3)
 
 
 def _forget_paths(book: Path) -> None:

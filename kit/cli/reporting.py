@@ -73,11 +73,11 @@ def make(
             done = analyse(sources, parameters, work, command=_command(sources, parameters), progress=progress)
             done.con.close()
             progress("notebooks")
-            notebooks.run(work / "notebooks", work, book_parameters, progress=progress)
+            took = notebooks.run(work / "notebooks", work, book_parameters, progress=progress)
             if not (work / REPORT_HTML).exists():
                 raise notebooks.NotebookError(f"report.ipynb ended without writing {REPORT_HTML}")
             progress.close()
-            _write_run(work, started, progress.seconds)
+            _write_run(work, started, progress.seconds | took)
     finally:
         progress.close()
     return Made(target, done.results)
