@@ -11,7 +11,7 @@ import pytest
 from kit.analysis.cache_life import age_step
 from kit.analysis.fleets import sentence
 from kit.analysis.parameters import ParameterError, Parameters
-from kit.analysis.run import read_log, run_steps
+from kit.analysis.run import only_replay, read_log, run_steps
 from kit.log import load
 from kit.prefix import load_paths
 from kit.report import render
@@ -61,8 +61,22 @@ def test_without_a_replica_column_nothing_is_assumed_unless_asked(tmp_path: Path
     asked = results_of(path, replicas=3)["fleet"]
     assert (asked["basis"], asked["base"], asked["replicas"]) == ("given", "random", 3)
     assert asked["left_out"] == [{"routing": "logged", "reason": "the log does not name a replica for every request"}]
-    with pytest.raises(ParameterError, match="replicas must be at most 1,024"):
-        results_of(path, replicas=5000)
+    with pytest.raises(ParameterError, match="replicas must be at most 1,024, got 5,000"):
+        Parameters(replicas=5000)
+
+
+def test_more_replicas_than_can_be_replayed_cost_only_the_fleet(tmp_path: Path) -> None:
+    """1,100 requests, each on a pod of its own; the report stands and says why it has no fleet."""
+    path = tmp_path / "pods.csv"
+    rows = [f"{10 * n},s{n % 40},k{n % 40},1000,1200,pod{n},,30" for n in range(1_100)]
+    path.write_text("\n".join([HEAD, *rows]) + "\n")
+    results = results_of(path)
+    assert results["fleet"] is None
+    assert "the log names 1,100 replicas, more than the 1,024" in " ".join(results["settings"]["assumptions"])
+    asked = Parameters(policies="lru")
+    with pytest.raises(ParameterError, match="the log names 1,100 replicas and at most 1,024"):
+        only_replay([str(path)], asked, None, routes=["session"])
+    assert results_of(path, replicas=3)["fleet"]["replicas"] == 3
 
 
 def test_no_aware_route_is_said() -> None:

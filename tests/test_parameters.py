@@ -16,13 +16,16 @@ from kit.sample.traffic import START
 NO_NUMBERS = ("nan", "inf", "-inf", "1e30", "some", "")
 FREE_TEXT = {"model"}  # known only together with a log
 REFUSED = {
-    **dict.fromkeys(("capacity_tokens", "block_tokens", "replicas", "replicates"), ("-1", "0", "1.5")),
-    **dict.fromkeys(("capacity_gib", "kv_bytes_per_token", "model_parameters"), ("-1", "0")),
-    **dict.fromkeys(("prefill_tokens_per_second", "ttl_seconds"), ("-1", "0")),
+    **dict.fromkeys(("capacity_tokens", "block_tokens", "replicates"), ("-1", "0", "1.5")),
+    "replicas": ("-1", "0", "1.5", "1025"),
+    **dict.fromkeys(("capacity_gib", "model_parameters"), ("-1", "0")),
+    "kv_bytes_per_token": ("-1", "0", "1e-300"),
+    "prefill_tokens_per_second": ("-1", "0"),
+    "ttl_seconds": ("-1", "0", "1e15"),
     **dict.fromkeys(("minimum_tokens", "seed"), ("-1", "1.5")),
     **dict.fromkeys(("loss", "top_fraction"), ("-1", "1.5")),
     "sample": ("-1", "0", "1.5"),
-    "visible_after_seconds": ("-1",),
+    "visible_after_seconds": ("-1", "1e12"),
     **dict.fromkeys(("waive_row_0", "counters_trustworthy", "what_if", "name_owners"), ("-1", "2")),
 }
 
@@ -132,3 +135,11 @@ def test_warnings_of_page_one(tmp_path: Path) -> None:
     doubtful, unpriced = found["odd"]
     assert "1 keys have more than one length" in doubtful
     assert unpriced.startswith("No cost can be given: no price is known for anthropic / claude-sonnet-99.")
+
+
+def test_a_budget_beyond_whole_numbers_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """10^15 GiB at 0.001 bytes a token are 10^27 tokens; a typed budget of 20 digits is no better."""
+    with pytest.raises(ParameterError, match="capacity_gib must hold at most 1,000,000,000,000,000 tokens"):
+        from_settings(["capacity_gib=1e15", "kv_bytes_per_token=0.001"])
+    assert cli.main(["replay", "x.csv", "--capacities", "99999999999999999999"]) == 2
+    assert "--capacities takes whole tokens up to 1,000,000,000,000,000" in capsys.readouterr().err

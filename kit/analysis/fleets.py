@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from kit import numbers
-from kit.analysis.parameters import ParameterError, Parameters
+from kit.analysis.parameters import MOST_REPLICAS, Parameters
 from kit.analysis.parts import WINDOW, Parts
 from kit.analysis.rows import BASE_POLICY, differences_from
 from kit.analysis.scene import Scene
@@ -37,13 +37,12 @@ IN_WORDS = {
     "random": "at random",
 }
 AWARE = ("session", "root")
-MOST_REPLICAS = 1024
 
 
 def how_many(scene: Scene, parameters: Parameters) -> int | None:
-    """Replicas to replay: as given, else as the log names them; None where that is one cache."""
+    """Replicas to replay: as given, else as the log names them; None where that is one cache, or more than 1,024."""
     wanted = parameters.replicas or scene.replicas
-    return wanted if wanted and wanted > 1 and scene.paths is not None else None
+    return wanted if wanted and 1 < wanted <= MOST_REPLICAS and scene.paths is not None else None
 
 
 def routes_for(scene: Scene, replicas: int) -> tuple[list[str], list[dict[str, str]]]:
@@ -62,7 +61,7 @@ def routes_for(scene: Scene, replicas: int) -> tuple[list[str], list[dict[str, s
 
 
 def compare_routes(made: Parts, progress: Callable[[str], None]) -> dict[str, Any] | None:
-    """The fleet at the budget under LRU, one row per route; None where one cache is assumed.
+    """The fleet at the budget under LRU, one row per route; None where one cache is assumed or `how_many` has none.
 
     On the whole log, also where other figures come from a sample: LRU is quick.
     {replicas, basis (logged | given), policy, capacity_tokens (of each replica), total_capacity_tokens, base (the route
@@ -72,8 +71,6 @@ def compare_routes(made: Parts, progress: Callable[[str], None]) -> dict[str, An
     replicas = how_many(scene, parameters)
     if replicas is None or scene.actual is None:
         return None
-    if replicas > MOST_REPLICAS:
-        raise ParameterError(f"replicas must be at most {MOST_REPLICAS:,}, got {replicas:,}")
     progress("fleet")
     routes, left_out = routes_for(scene, replicas)
     cells = getattr(progress, "part", None)

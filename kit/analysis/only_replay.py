@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kit.analysis.fleets import how_many, routes_for
-from kit.analysis.parameters import ParameterError, Parameters
+from kit.analysis.parameters import MOST_REPLICAS, ParameterError, Parameters
 from kit.analysis.replayed import Replayed, anchored_grid, playable, spread_over_seeds
 from kit.analysis.rows import Beside, replay_rows
 from kit.analysis.scene import Scene, set_the_scene
@@ -51,6 +51,9 @@ def _routed(
 ) -> list[dict[str, Any]]:
     replicas = how_many(scene, parameters)
     if replicas is None:
+        if (scene.replicas or 0) > MOST_REPLICAS and parameters.replicas is None:
+            raise ParameterError(f"the log names {scene.replicas:,} replicas and at most {MOST_REPLICAS:,} can be "
+                                 "replayed; give --set replicas=N")  # fmt: skip
         raise ParameterError("--routing needs several replicas: give --set replicas=N, or a log with a replica column")
     if scene.sample is not None or scene.paths is None:
         raise ParameterError("replicas are replayed on the whole log; leave --sample out")

@@ -234,6 +234,9 @@ def _is_zone(name: str) -> bool:
 
 
 LARGEST = 10**15
+MOST_SECONDS = 10**11  # 3,169 years: in microseconds, and added to a date, still a 64-bit whole number
+MOST_REPLICAS = 1024
+LEAST_BYTES = 0.001
 FEWEST_REPLICATES = 100  # the ends of a 95 % interval are the 2nd and the 98th of so many
 POSITIVE = (
     "capacity_tokens", "block_tokens", "capacity_gib", "kv_bytes_per_token", "model_parameters",
@@ -247,6 +250,12 @@ def _check_ranges(p: Parameters) -> None:
         value = getattr(p, spec.name)
         if isinstance(value, int | float) and abs(value) > LARGEST:
             raise ParameterError(f"{spec.name} must be at most {LARGEST:,}, got {value}")
+    for name in ("ttl_seconds", "visible_after_seconds"):
+        value = getattr(p, name)
+        if isinstance(value, int | float) and value > MOST_SECONDS:
+            raise ParameterError(f"{name} must be at most {MOST_SECONDS:,} seconds, got {value:g}")
+    if p.replicas is not None and p.replicas > MOST_REPLICAS:
+        raise ParameterError(f"replicas must be at most {MOST_REPLICAS:,}, got {p.replicas:,}")
     strangers = [name for name in p.policy_names if name not in REGISTRY]
     if strangers or not p.policy_names:
         found = f"unknown policy {strangers[0]!r}" if strangers else "policies must name at least one"
@@ -289,6 +298,8 @@ def _check_ranges(p: Parameters) -> None:
 
 def _check_room(p: Parameters) -> None:
     """A budget in GiB needs bytes per token, given once; an unknown shape or number names the known ones."""
+    if p.kv_bytes_per_token is not None and p.kv_bytes_per_token < LEAST_BYTES:
+        raise ParameterError(f"kv_bytes_per_token must be at least {LEAST_BYTES}, got {p.kv_bytes_per_token:g}")
     if p.kv_shape is not None and p.kv_bytes_per_token is not None:
         raise ParameterError("give kv_shape or kv_bytes_per_token, not both")
     try:
@@ -300,6 +311,9 @@ def _check_room(p: Parameters) -> None:
             "capacity_gib needs kv_shape (a model of python -m kit shapes) or kv_bytes_per_token (bytes of key-value "
             "memory per token)"
         )
+    if p.capacity_gib is not None and known is not None and p.capacity_gib * 2**30 > LARGEST * known:
+        raise ParameterError(f"capacity_gib must hold at most {LARGEST:,} tokens of {known:g} bytes, got "
+                             f"{p.capacity_gib:g} GiB")  # fmt: skip
     if p.capacity_gib is not None and p.capacity_tokens is not None:
         raise ParameterError("give capacity_tokens or capacity_gib, not both")
 

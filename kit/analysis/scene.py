@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kit import prices, providers
-from kit.analysis.parameters import AUTO, ParameterError, Parameters
+from kit.analysis.parameters import AUTO, MOST_REPLICAS, ParameterError, Parameters
 from kit.analysis.rows import Billing
 from kit.log import Log
 from kit.prefix import HOUR_US, Paths, load_paths
@@ -188,6 +188,11 @@ def _fleet(log: Log) -> tuple[int | None, str]:
         return None, f"the replica of {requests - told:,} requests is not told, so one cache for the log is assumed"
     if named == 1:
         return 1, "the log names one replica, so one cache for the whole log"
+    if named > MOST_REPLICAS:
+        return named, (
+            f"the log names {named:,} replicas, more than the {MOST_REPLICAS:,} that can be replayed (pods that were "
+            "replaced count each): one cache for the whole log, no fleet beside it; replicas=N gives one of N engines"
+        )
     return named, (
         f"the log names {named:,} replicas; policies are compared on one cache for the whole log, and the fleet is "
         "replayed beside it with a budget for each replica"

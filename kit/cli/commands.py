@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kit import numbers
-from kit.analysis.parameters import ParameterError, from_settings
+from kit.analysis.parameters import LARGEST, ParameterError, from_settings
 from kit.analysis.store import clean
 from kit.cli.arguments import UsageError, chosen_settings, pairs
 from kit.cli.progress import Progress
@@ -98,8 +98,8 @@ def _capacities(text: str | None) -> list[int] | None:
         values = [int(part) for part in text.split(",") if part.strip()]
     except ValueError:
         values = []
-    if not values or min(values) < 1:
-        raise UsageError(f"--capacities takes whole tokens separated by commas, got {text!r}")
+    if not values or min(values) < 1 or max(values) > LARGEST:
+        raise UsageError(f"--capacities takes whole tokens up to {LARGEST:,}, separated by commas, got {text!r}")
     return values
 
 
