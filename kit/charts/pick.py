@@ -91,11 +91,12 @@ def proposed_policy(results: Row) -> str:
 
 
 def other_policy(results: Row) -> str | None:
-    """What to set beside LRU: the proposed policy, or where that is LRU the best other online policy that
-    does not find exactly the same tokens."""
-    proposed = proposed_policy(results)
-    if proposed != "lru" and at_actual(results, proposed):
-        return proposed
+    """What to set beside LRU: the proposed policy, where that is LRU the one row 9 of the decision compares with it,
+    else the best other online policy that does not find exactly the same tokens."""
+    compared = next((row.get("policy") for row in get(results, "decision.trail", []) if row.get("rule") == 9), None)
+    for policy in (proposed_policy(results), str(compared or "lru")):
+        if policy != "lru" and at_actual(results, policy):
+            return policy
     lru = at_actual(results, "lru")
     others = [row for row in policies_at_actual(results) if row["policy"] != "lru"]
     others = [row for row in others if lru is None or row["hit_tokens"] != lru["hit_tokens"]] or others

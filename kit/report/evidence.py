@@ -172,7 +172,8 @@ def policies(results: Row) -> Table | None:
         f"Every policy at {numbers.count(capacity)} tokens, {window_words(results)}",
         head,
         tuple(lines),
-        "Billed tokens per hit request: input-token equivalents. Chance to be best: over bootstrap draws.",
+        "Billed tokens per hit request: input-token equivalents. Chance to be best: over bootstrap draws; "
+        "policies that find exactly the same count as one.",
         marked=marked,
         narrow="scroll",
     )

@@ -58,7 +58,7 @@ def _near_misses(results: Row) -> list[str]:
 def _firmness(results: Row) -> str:
     """How likely the recommended policy is the best, and what choosing it costs where it is not."""
     told = pick.get(results, "decision.firmness")
-    return f"{plain(told, longest=400)}." if told else ""
+    return f"{plain(told, longest=800)}." if told else ""
 
 
 def _room(results: Row) -> str:
@@ -82,7 +82,8 @@ def _other_budgets(results: Row) -> list[str]:
         ahead = best["hit_token_ratio"] - lru["hit_token_ratio"]
         if ahead < MENTIONED:
             more = "more than LRU" if best["policy"] == "lru" else "0.1 pt more than LRU"
-            lines.append(f"{lead} no policy finds {more}, {numbers.percent(lru['hit_token_ratio'])}.")
+            tried = f"none of the {len(rows) - 1} other policies tried"
+            lines.append(f"{lead} {tried} finds {more}, {numbers.percent(lru['hit_token_ratio'])}.")
         else:
             gain = numbers.points(ahead).lstrip("+")
             lines.append(
@@ -157,7 +158,7 @@ def _settings_lines(settings: Row) -> list[str]:
 
 def _rows(log: Row) -> Table:
     rejected = log.get("rejected") or {}
-    lines = [
+    lines: list[tuple[str, str]] = [
         ("Rows read", numbers.count(log.get("rows"))),
         ("Rows used", numbers.count(log.get("kept", log.get("requests")))),
     ]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from kit import intervals, numbers
+from kit import numbers
 from kit.charts import pick
 from kit.report.engine import sample_label
 from kit.report.money_reported import beside_the_bill, lifetime_words, read_share
@@ -137,7 +137,9 @@ def _change(results: Row) -> Key | None:
     return Key(
         numbers.percent(lru.get("hit_token_ratio")),
         f"of input tokens found cached with LRU{_here(results)}{_limit(results)}",
-        f"best other policy, {title}: {what} {change} ({band})",
+        f"best other policy, {title}: {what} {change} ({band})"
+        if (row["hit_tokens"], row.get("cost")) != (lru["hit_tokens"], lru.get("cost"))
+        else f"{title} finds exactly what LRU finds",
     )
 
 
@@ -165,7 +167,7 @@ def _difference(results: Row, lru: Row, row: Row) -> tuple[str, str, str]:
         write = percent_change
     found = pick.interval(row, measure)
     low, high = (write(found[end] / scale) if found else numbers.NOT_FOUND for end in ("low", "high"))
-    band = intervals.with_level(low, high, units(found))
+    band = numbers.with_level(low, high, units(found))
     return write((row[measure] - lru[measure]) / scale), what, band
 
 
@@ -197,7 +199,7 @@ def _month(saving: Row, rests_on: int | None) -> Key:
 
     word = "saved a month against LRU" if saving["value"] >= 0 else "more a month than LRU"
     how = f", {plain(saving['assumption'])} assumption" if saving.get("assumption") else ""
-    band = intervals.with_level(write(saving.get("low")), write(saving.get("high")), rests_on)
+    band = numbers.with_level(write(saving.get("low")), write(saving.get("high")), rests_on)
     return Key(write(abs(saving["value"])), f"{word}, estimated{how}", band)
 
 
