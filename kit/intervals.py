@@ -21,16 +21,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from kit import numbers
-
 LEVEL = 0.95
 REPLICATES = 2000
 BLOCKS = "session blocks"
 DAYS = "days"
 WEEK_DAYS, CHOSEN_DAYS = 7, 5
 FEWEST_DAYS = 5
-FEWEST_SHOWN = 10  # sessions or stretches; an interval over fewer is not shown to a reader
-TOO_FEW = "too few sessions for an interval"
 Floats = NDArray[np.float64]
 
 
@@ -283,14 +279,3 @@ def _twins(num: ArrayLike, den: ArrayLike) -> list[list[int]]:
     """Per policy: the policies with the same numbers in every unit, itself included, in order."""
     columns = np.concatenate([np.asarray(num), np.asarray(den)], axis=-1)
     return [[q for q, other in enumerate(columns) if np.array_equal(row, other)] for row in columns]
-
-
-def between(low: str, high: str, units: int | None = None) -> str:
-    """Two written ends as ``3,700 to 4,900``; over under ten `units` ``too few sessions for an interval``."""
-    return TOO_FEW if units is not None and units < FEWEST_SHOWN else numbers.span(low, high)
-
-
-def with_level(low: str, high: str, units: int | None = None) -> str:
-    """The same with its level: ``95% interval 3,700 to 4,900``."""
-    found = between(low, high, units)
-    return found if found == TOO_FEW else f"{LEVEL:.0%} interval {found}"

@@ -14,6 +14,8 @@ from typing import Any, Concatenate, ParamSpec
 
 NOT_FOUND = "not found"
 ABSENT = "-"
+TOO_FEW = "too few sessions for an interval"
+FEWEST_UNITS = 10  # sessions or stretches; an interval over fewer is not shown to a reader
 MINUS = "−"
 SYMBOLS = {"USD": "$", "EUR": "€", "GBP": "£"}
 _UNSEEN = re.compile(
@@ -203,6 +205,17 @@ def span(low: str, high: str) -> str:
     ends = [end.value if isinstance(end, Written) and not isinstance(end.value, tuple) else None for end in (low, high)]
     text = f"{low} to {high}"
     return text if None in ends else Written(text, (ends[0], ends[1]), getattr(low, "unit", ""))
+
+
+def between(low: str, high: str, units: int | None = None) -> str:
+    """Two written ends as ``3,700 to 4,900``; over under ten `units` ``too few sessions for an interval``."""
+    return TOO_FEW if units is not None and units < FEWEST_UNITS else span(low, high)
+
+
+def with_level(low: str, high: str, units: int | None = None) -> str:
+    """The same with its level: ``95% interval 3,700 to 4,900``."""
+    found = between(low, high, units)
+    return found if found == TOO_FEW else f"95% interval {found}"
 
 
 def visible(text: str) -> str:

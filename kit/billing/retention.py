@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from kit.billing.arithmetic import break_even_reads, most_pings
 from kit.billing.choices import KEEP_ALIVE_MARGIN, TOO_CLOSE, Choices, Grouping, Prices
 from kit.billing.touches import Touches, chain_codes, read_touches
-from kit.intervals import with_level
-from kit.numbers import NOT_FOUND, money
+from kit.numbers import NOT_FOUND, money, with_level
 from kit.prefix import Paths, load_paths
 from kit.prices import Rates
 from kit.providers import Rule, default_setting_facts

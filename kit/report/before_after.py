@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kit import intervals, numbers
+from kit import numbers
 from kit.charts import pick
 from kit.report.engine import budget_words, sample_label
 from kit.report.table import Table, plain, units
@@ -61,7 +61,7 @@ def _band(row: Row, measure: str, write: Callable[[float], str], scale: float = 
     found = pick.interval(row, measure)
     if not found:
         return numbers.ABSENT
-    return intervals.between(write(found["low"] * scale), write(found["high"] * scale), units(found))
+    return numbers.between(write(found["low"] * scale), write(found["high"] * scale), units(found))
 
 
 def _money_lines(results: Row, lru: Row, row: Row) -> list[Line]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from kit import intervals, numbers
+from kit import numbers
 from kit.charts import pick
 from kit.report.money_reported import class_words
 from kit.report.table import Table, plain, units
@@ -70,7 +70,7 @@ def _band(saving: Row, currency: str) -> str:
     value, low, high = (numbers.money(saving.get(end), currency, True) for end in ("value", "low", "high"))
     if value == numbers.NOT_FOUND:
         return numbers.ABSENT
-    return f"{value} ({intervals.between(low, high, units(saving))})"
+    return f"{value} ({numbers.between(low, high, units(saving))})"
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def _saving_band(results: Row, mix: Mix | None, stays: bool, currency: str) -> s
 
 def _interval(saving: Row, currency: str) -> str:
     low, high = (numbers.money(saving.get(end), currency, True) for end in ("low", "high"))
-    return intervals.with_level(low, high, units(saving))
+    return numbers.with_level(low, high, units(saving))
 
 
 def _is_next_best(results: Row) -> bool:
