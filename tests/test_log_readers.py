@@ -11,6 +11,8 @@ from typing import Any
 from unittest.mock import patch
 
 import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -125,3 +127,32 @@ def test_a_time_without_a_zone_is_told(text: str, naive: bool) -> None:
     for statement in create_macros():
         con.execute(statement)
     assert con.sql("SELECT is_naive($text)", params={"text": text}).fetchall() == [(naive,)]
+
+
+@pytest.mark.parametrize(
+    ("keys", "tokens"),
+    [
+        ([["a", "b"], ["a", "c"]], [[1.5, 2.5], [3.0, 4.0]]),
+        ([["a", "b"], ["a", "c"]], [[10, None], [3, 4]]),
+        ([["a", "b"], ["a", "c"]], [["x", "y"], ["3", "4"]]),
+        ([["a", "b"], ["a", "c"]], [[[1], [2]], [[3], [4]]]),
+        ([["a", "b"], ["a", "c"]], [[1, -2], [3, 4]]),
+        ([[1, None], [3, 4]], [[10, 10], [10, 10]]),
+        ([[1.5, 2.5], [3.0, 4.0]], [[10, 10], [10, 10]]),
+        ([[[1], [2]], [[3], [4]]], [[10, 10], [10, 10]]),
+    ],
+)
+def test_lists_of_a_table_are_judged_as_lists_in_json(keys: Any, tokens: Any, tmp_path: Path) -> None:
+    # a third row without lists is good in every file
+    rows = [{"ts": place, "input_tokens": 100, "path_keys": key, "path_tokens": size}
+            for place, (key, size) in enumerate(zip(keys, tokens, strict=True))]  # fmt: skip
+    rows.append({"ts": 2, "input_tokens": 100, "path_keys": None, "path_tokens": None})
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "log.parquet")
+
+    def verdicts(path: Path) -> Any:
+        con = load(path, format="canonical").con
+        parts = ("line, reason FROM rejected", "line, input_tokens FROM request", "tokens, depth FROM node")
+        return [con.sql(f"SELECT {part} ORDER BY ALL").fetchall() for part in parts]
+
+    assert verdicts(tmp_path / "log.parquet") == verdicts(tmp_path / "log.jsonl")

@@ -22,6 +22,7 @@ REFUSALS = (
     "ignore_errors = true, store_rejects = true, rejects_table = 'refused_line', rejects_scan = 'refused_scan', "
     "rejects_limit = 0"
 )
+LISTS = ("keys", "ids", "texts", "counts", "segments")
 NO_VALUES = NO_VALUE.replace("(", "[").replace(")", "]")
 NUMBER, FILE = "(record number)", "(file of the record)"
 """What the number and the file of a record are called beside a log's own columns: names that no log has."""
@@ -273,9 +274,17 @@ def typed(kind: str, value: str, source_type: str) -> str:
         return f"CASE WHEN {value} >= 0 THEN TRY_CAST({value} AS BIGINT) END"
     if source_type.startswith("TIMESTAMP") and kind == "time":
         return f"{value}::TIMESTAMPTZ" if "TIME ZONE" in source_type else f"{value}::TIMESTAMP::TIMESTAMPTZ"
-    if source_type.endswith("[]") and kind in ("keys", "ids", "texts"):
-        return value
-    if source_type.endswith("[]") and kind == "counts":
-        return f"CASE WHEN len({value}) = 0 OR list_min({value}) >= 0 THEN TRY_CAST({value} AS BIGINT[]) END"
+    if source_type.endswith("[]") and kind in LISTS:
+        return _typed_list(kind, value, source_type.removesuffix("[]"))
     text = value if source_type == "VARCHAR" else f"{value}::VARCHAR"
     return f"{kind}_of({text})"
+
+
+def _typed_list(kind: str, value: str, element: str) -> str:
+    """A list of a table: whole numbers and text stay as they are, all else is judged by its JSON text."""
+    if kind in ("keys", "texts") and element in (*INTEGERS, "VARCHAR"):
+        return f"whole_list({value})" if kind == "keys" else value
+    if kind in ("ids", "counts") and element in INTEGERS:
+        kept = f"TRY_CAST({value} AS BIGINT[])" if kind == "counts" else value
+        return f"CASE WHEN len({value}) = 0 OR list_min({value}) >= 0 THEN whole_list({kept}) END"
+    return f"{kind}_of(to_json({value})::VARCHAR)"
