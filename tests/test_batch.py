@@ -68,6 +68,20 @@ def test_reports_of_other_runs_stay_in_the_index(tmp_path: Path) -> None:
     assert all(one["previous"] is None for one in made)
 
 
+def test_a_failed_run_keeps_the_history_of_its_log(tmp_path: Path) -> None:
+    """Good, failed, good again: the third run is compared with the first; facts that lack keys are no error."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "report.html").write_text("x")
+    first = row("a", "2026-09-07", "old")
+    [failed] = history.joined(tmp_path, [row("a", None, status="failed", report=None)], {"a": first})
+    assert (failed["status"], failed["report"], failed["facts"]) == ("failed", "a/report.html", first["facts"])
+    [again] = history.joined(tmp_path, [row("a", "2026-09-14", "new")], {"a": failed})
+    assert again["previous"] == {"name": "a", "facts": first["facts"]}
+    bare = {**first, "facts": {"rule": 3}}
+    assert history.joined(tmp_path, [row("a", None)], {"a": bare})[0]["previous"]["facts"] == {"rule": 3}
+    assert history.joined(tmp_path, [bare], {})[0]["previous"] is None
+
+
 def test_a_folder_with_a_damaged_index_starts_afresh(tmp_path: Path) -> None:
     for text in ("", "{", "[1]", '{"name": 1}', "[{}]"):
         (tmp_path / history.BATCH_JSON).write_text(text)

@@ -73,7 +73,11 @@ def earlier_rows(folder: Path) -> dict[str, Row]:
 
 
 def joined(folder: Path, rows: Sequence[Row], earlier: Mapping[str, Row]) -> list[Row]:
-    """This run's rows, then those of earlier runs whose report still stands; each with what it is compared with."""
+    """This run's rows, then those of earlier runs whose report still stands; each with what it is compared with.
+
+    A log that failed keeps the facts and the link of its last good report, so that its next run is compared with it.
+    """
+    rows = [_kept(folder, row, earlier.get(row["name"])) for row in rows]
     now = {row["name"] for row in rows}
     standing = [
         {**row, "status": "earlier"}
@@ -84,12 +88,23 @@ def joined(folder: Path, rows: Sequence[Row], earlier: Mapping[str, Row]) -> lis
     return [{**row, "previous": _previous(row, every, earlier.get(row["name"]))} for row in every]
 
 
+def _kept(folder: Path, row: Row, before: Row | None) -> Row:
+    """A failed row with the facts and comparison of the log's last good report, and its link while it stands."""
+    if row["status"] != "failed" or before is None:
+        return row
+    link = before.get("report")
+    standing = link if link and (folder / link).is_file() else None
+    return {**row, "report": standing, "facts": before.get("facts"), "previous": before.get("previous")}
+
+
 def _previous(row: Row, every: Sequence[Row], before: Row | None) -> Row | None:
     """{name, facts} of the report a row is compared with; None at the first of its family."""
     mine, last = row.get("facts"), (before or {}).get("facts")
     if mine is None:
         return None
-    if last and last["sha256"] != mine["sha256"]:
+    if row["status"] == "failed":
+        return row.get("previous")
+    if last and last.get("sha256") != mine.get("sha256"):
         return {"name": row["name"], "facts": last}
     older = [
         other
@@ -97,7 +112,7 @@ def _previous(row: Row, every: Sequence[Row], before: Row | None) -> Row | None:
         if other["name"] != row["name"]
         and family(other["name"]) == family(row["name"])
         and (other.get("facts") or {}).get("end")
-        and mine["end"]
+        and mine.get("end")
         and other["facts"]["end"] < mine["end"]
     ]
     if older:
