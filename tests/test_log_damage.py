@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
+import json
 import random
 from pathlib import Path
 from typing import Any
@@ -146,11 +148,38 @@ def test_an_over_long_line_is_refused_and_the_rest_stays(tmp_path: Path) -> None
     assert log.con.sql("SELECT line FROM request").fetchall() == [(1,), (3,)]
 
 
-def test_excerpts_are_short_and_never_text(tmp_path: Path) -> None:
-    (tmp_path / "log.jsonl").write_text('{"ts":1,"input_tokens":1}\n{"ts":2,"input_tokens":"' + "word " * 50 + '"}\n')
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("word " * 50, "text of 250 characters"),
+        ("x", "text of 1 character"),
+        ("teeth", "text of 5 characters"),
+        ({"role": "user"}, "an object of 15 characters"),
+        (["the", 1], "a list of 9 characters"),
+        (-1, "-1"),
+        ("1,000", "1,000"),
+        ([1, None], "[1,null]"),
+        ("2026-03-01T10:00:00Z", "2026-03-01T10:00:00Z"),
+        ("1 " * 50, "1 " * 20),
+    ],
+)
+def test_excerpts_are_short_and_never_text(tmp_path: Path, value: Any, shown: str) -> None:
+    rows = [{"ts": 1, "input_tokens": 1}, {"ts": 2, "input_tokens": value}]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows))
     log = load(tmp_path / "log.jsonl")
-    (excerpt,) = log.con.sql("SELECT excerpt FROM rejected").fetchall()[0]
-    assert excerpt.startswith("input_tokens=") and len(excerpt) <= len("input_tokens=") + 40
+    assert log.con.sql("SELECT excerpt FROM rejected").fetchall() == [(f"input_tokens={shown}",)]
+
+
+def test_a_key_that_may_be_a_prompt_is_stored_as_its_hash(tmp_path: Path) -> None:
+    # three keys and each comes twice: 3 nodes; the one of 256 characters without white space stays as it is
+    keys = ["you are kind", "a" * 257, "b" * 256] * 2
+    lines = [f"{place},{key},10,10" for place, key in enumerate(keys)]
+    (tmp_path / "log.csv").write_text("\n".join(["ts,prefix_key,prefix_tokens,input_tokens", *lines]))
+    log = load(tmp_path / "log.csv")
+    hashed = ["sha256:" + hashlib.sha256(key.encode()).hexdigest()[:32] for key in keys[:2]]
+    found = [key for (key,) in log.con.sql("SELECT DISTINCT prefix_key FROM request ORDER BY ALL").fetchall()]
+    assert found == sorted([*hashed, keys[2]]) and log.facts.keys == 3
+    assert any(said.startswith("prefix_key: with white space or over 256") for said in log.facts.derived)
 
 
 def test_a_folder_with_other_files_says_what_it_left_out(tmp_path: Path) -> None:

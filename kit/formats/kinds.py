@@ -35,7 +35,19 @@ _ISO = (
     r"( ?(Z|z|UTC|GMT|[+-][0-9]{2}(:?[0-9]{2})?|[A-Za-z]+/[A-Za-z_/]+))?)?'"
 )
 
+_FIGURES = (
+    "'([0-9][TZtzEe]?|[\\s.,:+/\\[\\]\"-]|null|NULL|true|false|NaN|nan|Infinity|inf|UTC|GMT)*'"
+)
+LONGEST_KEY = 256
+HASHED_KEY = "sha256:"
+"""How a prefix key begins that is stored as a hash, because it is long or has white space and may be a prompt."""
+
 MACROS = [
+    f"shown(x) AS CASE WHEN regexp_full_match(x, {_FIGURES}) THEN left(x, 40) "
+    "ELSE CASE left(ltrim(x), 1) WHEN '{' THEN 'an object' WHEN '[' THEN 'a list' ELSE 'text' END "
+    "|| ' of ' || length(x) || CASE length(x) WHEN 1 THEN ' character' ELSE ' characters' END END",
+    f"stored_key(x) AS CASE WHEN length(x) > {LONGEST_KEY} OR regexp_matches(x, '\\s') "
+    f"THEN '{HASHED_KEY}' || left(sha256(x), 32) ELSE x END",
     "whole_list(l) AS CASE WHEN list_count(l) = len(l) THEN l END",
     f"value_of(x) AS CASE WHEN strlen(x) > {LONGEST_NO_VALUE} OR (x > '(' AND x < ':') THEN x "
     f"WHEN trim(x) IN {NO_VALUE} THEN NULL ELSE x END",

@@ -18,6 +18,7 @@ from typing import Any
 import duckdb
 
 from kit.formats import REGISTRY, Format, LogError, Peek, UnknownNameError, kv_events, recognise
+from kit.formats.kinds import HASHED_KEY, LONGEST_KEY
 from kit.log import describe, hashing, identity, lines, requests, rescue, sources, staging
 from kit.log import facts as facts_of
 from kit.log.facts import LogFacts, calendar_days
@@ -273,7 +274,7 @@ def _fill(
     warnings += doubts
     requests.write_views(con)
     filled = facts_of.write_coverage(con, staging.source_columns(form, peeks))
-    notes = [*followed, *_clock_note(clock), *derived, *_session_note(con)]
+    notes = [*followed, *_clock_note(clock), *derived, *_key_note(con), *_session_note(con)]
     measured = facts_of.measure(
         con,
         {"sha256": files.sha256, "format": form.name, "files": tuple(one.label for one in peeks), "identity": kind,
@@ -301,6 +302,12 @@ def _clock_note(clock: str) -> list[str]:
         "session": ["ts: times are relative to each session; sessions start at a seeded draw within 7 days"],
         "none": ["ts: the log has no times; requests follow each other 10 s apart in file order"],
     }.get(clock, [])
+
+
+def _key_note(con: duckdb.DuckDBPyConnection) -> list[str]:
+    hashed = requests.count(con, f"SELECT count(*) FROM request WHERE starts_with(prefix_key, '{HASHED_KEY}')")
+    rule = f"prefix_key: with white space or over {LONGEST_KEY} characters (it may be a prompt) stored as its SHA-256"
+    return [rule] if hashed else []
 
 
 def _session_note(con: duckdb.DuckDBPyConnection) -> list[str]:

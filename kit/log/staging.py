@@ -194,10 +194,10 @@ def _aside(form: Format) -> str:
 
 
 def _excerpt(form: Format) -> str:
-    """The first value that does not fit its kind, cut to 40 characters: never prompt text."""
+    """The first value that does not fit its kind, as `shown` says it: never prompt text."""
     cases = [
         f"WHEN {column('v_' + item.name)} IS NOT NULL AND {column(item.name)} IS NULL "
-        f"THEN {quoted(item.paths[0] + '=')} || left({column('v_' + item.name)}::VARCHAR, 40)"
+        f"THEN {quoted(item.paths[0] + '=')} || shown({column('v_' + item.name)}::VARCHAR)"
         for item in form.fields
         if item.kind not in ("text", "json")
     ]
@@ -257,6 +257,12 @@ def _wanted(form: Format) -> dict[str, str]:
     return {name: kind for name, kind in wanted.items() if name in given or name in (*ALWAYS, *(form.sets or ()))}
 
 
+def _stored(name: str, expression: str, kind: str) -> str:
+    """The value of a column as it is staged: of its type, and a key that may be text in words only as its hash."""
+    value = f"({expression}){'::' + kind if kind else ''}"
+    return f"stored_key({value})" if name == "prefix_key" and not expression.startswith("NULL::") else value
+
+
 def staging_sql(form: Format, source: Reader) -> str:
     """The SELECT from raw records to staging columns."""
     form = _present(form, source)
@@ -266,7 +272,7 @@ def staging_sql(form: Format, source: Reader) -> str:
         for item in form.fields
     )
     selected = "".join(
-        f", ({form.columns[name]}){'::' + kind if kind else ''} AS {column(name)}"
+        f", {_stored(name, form.columns[name], kind)} AS {column(name)}"
         if form.columns.get(name) is not None else f", NULL::{kind or 'VARCHAR[]'} AS {column(name)}"
         for name, kind in _wanted(form).items()
     )  # fmt: skip
