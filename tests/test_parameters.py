@@ -10,7 +10,8 @@ import pytest
 
 from kit import cli
 from kit.analysis.parameters import ParameterError, Parameters, from_settings, known_names, threshold_names
-from kit.analysis.run import read_log, run_steps
+from kit.analysis.run import only_replay, read_log, run_steps
+from kit.log import LogError
 from kit.sample.traffic import START
 
 NO_NUMBERS = ("nan", "inf", "-inf", "1e30", "some", "")
@@ -143,3 +144,16 @@ def test_a_budget_beyond_whole_numbers_is_refused(capsys: pytest.CaptureFixture[
         from_settings(["capacity_gib=1e15", "kv_bytes_per_token=0.001"])
     assert cli.main(["replay", "x.csv", "--capacities", "99999999999999999999"]) == 2
     assert "--capacities takes whole tokens up to 1,000,000,000,000,000" in capsys.readouterr().err
+
+
+def test_prefixes_that_are_all_empty_are_a_log_without_identity(tmp_path: Path) -> None:
+    """prefix_tokens 0 in every row: the analysis stands, nothing is replayed, and the message says why."""
+    path = tmp_path / "zero.csv"
+    rows = [f"{10 * place},k{place % 3},0,100" for place in range(40)]
+    path.write_text("\n".join(["ts,prefix_key,prefix_tokens,input_tokens", *rows]) + "\n")
+    parameters = Parameters(policies="lru", what_if=False, replicates=100)
+    results = run_steps(read_log([str(path)], parameters, None), parameters, None)
+    assert results["log"]["identity"] is None and results["replay"] == []
+    assert any("all prefix_tokens are 0" in text for text in results["log"]["cannot_tell"])
+    with pytest.raises(LogError, match=r"nothing can be replayed.*all prefix_tokens are 0"):
+        only_replay([str(path)], parameters, None)

@@ -30,7 +30,8 @@ def rows_of(
     """
     scene = set_the_scene(log, parameters, capacities, progress)
     if scene.paths is None:
-        raise LogError(NO_IDENTITY)
+        zero = next((text for text in log.facts.cannot_tell if "prefix_tokens are 0" in text), None)
+        raise LogError(NO_IDENTITY if zero is None else f"nothing can be replayed; the log cannot tell {zero}")
     parameters, left_out = playable(parameters, scene.paths)
     if left_out:
         raise LogError("; ".join(left_out))
