@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from kit import cli
 from kit.analysis.parameters import from_settings
 from kit.cli import batch, history
 from kit.cli.batch import Outcome, _time_left, is_current
@@ -143,3 +145,17 @@ def test_two_real_runs_on_one_folder(tmp_path: Path) -> None:
     assert "Chargeback by owner, over 1 log" in (tmp_path / "out" / "index.html").read_text()
     charged = row["chargeback"]
     assert sum(owner["cost"] for owner in charged["owners"]) == pytest.approx(charged["total"]["cost"])
+
+
+def test_an_interrupted_batch_keeps_what_had_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first of two logs has ended when the batch is terminated: exit code 143, and its row is in the index."""
+
+    def one_then_stop(logs: Any, out: Any, chosen: Any, parameters: Any, jobs: Any, outcomes: Any) -> None:
+        outcomes["a"] = Outcome("a", "a.csv", "failed", reason="no request found")
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(batch, "_all", one_then_stop)
+    logs = [str(small(tmp_path / "logs" / name, keys=10)) for name in ("a.csv", "b.csv")]
+    assert cli.main(["batch", *logs, "--out", str(tmp_path / "out")]) == 143
+    assert [one["name"] for one in json.loads((tmp_path / "out" / "batch.json").read_text())] == ["a"]
+    assert (tmp_path / "out" / "index.html").is_file()

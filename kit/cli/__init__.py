@@ -1,14 +1,18 @@
 """The command line: `python -m kit COMMAND`; report and batch make reports, the other commands answer one question.
 
-Exit codes: 0 done, 1 the work failed (one line on stderr, the traceback with --debug), 2 wrong usage, 130 interrupted.
+Exit codes: 0 done, 1 the work failed (one line on stderr, the traceback with --debug), 2 wrong usage, 130 interrupted,
+143 terminated.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from kit.analysis.parameters import ParameterError
@@ -16,10 +20,36 @@ from kit.cli.arguments import UsageError, parser
 from kit.formats import UnknownNameError
 
 INTERRUPTED = 130
+TERMINATED = 143
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code."""
+    """Run one command and return its exit code; a SIGTERM ends it as Ctrl-C does."""
+    terminated: list[int] = []
+    with _terminable(terminated):
+        code = _code(argv)
+    return TERMINATED if terminated and code == INTERRUPTED else code
+
+
+@contextmanager
+def _terminable(terminated: list[int]) -> Iterator[None]:
+    """A SIGTERM raises KeyboardInterrupt and is noted; only the main thread may say so."""
+
+    def stop(number: int, frame: Any) -> None:
+        terminated.append(number)
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _code(argv: Sequence[str] | None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in arguments
     try:

@@ -27,7 +27,7 @@ def parser() -> argparse.ArgumentParser:
     root = Parser(
         prog="python -m kit",
         description="Which eviction policy should this prefix cache run, and what is that worth?",
-        epilog="Exit codes: 0 done, 1 the work failed, 2 wrong usage, 130 interrupted.",
+        epilog="Exit codes: 0 done, 1 the work failed, 2 wrong usage, 130 interrupted, 143 terminated.",
     )
     root.add_argument("--debug", action="store_true", help="show the traceback of an error")
     commands = root.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)

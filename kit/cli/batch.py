@@ -49,14 +49,22 @@ class Outcome:
 
 
 def command(chosen: argparse.Namespace) -> int:
-    """Make every report, write index.html and batch.json; exit code 1 if any log failed."""
+    """Make every report, write index.html and batch.json; exit code 1 if any log failed.
+
+    An interrupt still writes both for the logs that ended before it.
+    """
     parameters = from_settings(chosen_settings(chosen), pairs(chosen.map, "--map"), chosen.format)
     out = Path(chosen.out)
     out.mkdir(parents=True, exist_ok=True)
     logs = named_logs(chosen.log)
     jobs = chosen.jobs or default_jobs()
-    outcomes = _all(logs, out, chosen, parameters, jobs)
-    _write(out, outcomes)
+    ended: dict[str, Outcome] = {}
+    try:
+        _all(logs, out, chosen, parameters, jobs, ended)
+    finally:
+        outcomes = [ended[name] for name in logs if name in ended]
+        if outcomes:
+            _write(out, outcomes)
     failed = sum(outcome.status == "failed" for outcome in outcomes)
     if chosen.json:
         print(json.dumps([asdict(outcome) for outcome in outcomes], ensure_ascii=False))
@@ -111,12 +119,17 @@ def _with_manifests(arguments: Sequence[str]) -> Iterator[str]:
 
 
 def _all(
-    logs: dict[str, str], out: Path, chosen: argparse.Namespace, parameters: Parameters, jobs: int
-) -> list[Outcome]:
+    logs: dict[str, str],
+    out: Path,
+    chosen: argparse.Namespace,
+    parameters: Parameters,
+    jobs: int,
+    outcomes: dict[str, Outcome],
+) -> None:
+    """Make the reports, `jobs` at a time, and put how each ended into `outcomes` as it ends."""
     from tqdm import tqdm
 
     began = time.perf_counter()
-    outcomes: dict[str, Outcome] = {}
     running: list[subprocess.Popen[str]] = []
     bar = tqdm(total=len(logs), unit="log", file=sys.stderr, disable=chosen.json or not sys.stderr.isatty())
     pool = ThreadPoolExecutor(jobs)
@@ -136,7 +149,6 @@ def _all(
                 process.terminate()
         pool.shutdown(wait=True)
         bar.close()
-    return [outcomes[name] for name in logs]
 
 
 def _time_left(seconds: float, done: int, total: int) -> str:
