@@ -9,6 +9,7 @@ from typing import Any
 
 from kit import charts
 from kit.charts.theme import BLUE, FONT, INK, MUTED
+from kit.report.verdict import at_budget
 
 WIDTH = 640
 MARGIN = 20
@@ -38,6 +39,8 @@ def _drawn(results: dict[str, Any], top: int) -> tuple[str, str, int]:
 def picture(results: dict[str, Any]) -> str:
     """An SVG with the verdict sentence, the verdict on the time to live, and the change of each policy against LRU."""
     verdict, retention = results["decision"]["sentence"], (results.get("ttl_verdict") or {}).get("sentence") or ""
+    budget = at_budget(results)
+    retention = f"Decided {budget}. {retention}".strip() if budget else retention
     heading, below = textwrap.wrap(verdict, 62), textwrap.wrap(retention, 84)
     below_top = MARGIN + LINE_HEIGHT * len(heading) + 4
     figure_top = below_top + LINE_HEIGHT * (len(below) + 1)
