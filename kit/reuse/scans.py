@@ -24,7 +24,7 @@ def scans(log: Any, threshold: float = 0.3) -> dict[str, Any]:
     """
     trace = read_trace(log)
     measures = ("hours_with_traffic", "max_share", "max_busy_share", "median_share", "median_hour_tokens")
-    empty = {"threshold": threshold, "hours": [], **dict.fromkeys(measures)}
+    empty: dict[str, Any] = {"threshold": threshold, "hours": [], **dict.fromkeys(measures)}
     if not trace.has_clock or not trace.requests:
         return {**empty, "cannot_tell": NO_CLOCK}
     hour = trace.ts_us // HOUR_US
