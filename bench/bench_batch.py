@@ -17,8 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-import psutil
-from bench_report import MIB, PROJECT, memory
+from bench_report import MIB, PROJECT, peak_memory
 
 WEEKS = 6
 
@@ -36,15 +35,9 @@ def logs(folder: Path, requests: int) -> None:
 def run(folder: Path, jobs: int) -> tuple[float, float, dict[str, str]]:
     """(seconds, peak MiB, status of each log) of one batch over the folder."""
     command = [sys.executable, "-m", "kit", "batch", str(folder / "logs"), "--out", str(folder / "out")]
-    began, peak = time.perf_counter(), 0
+    began = time.perf_counter()
     with subprocess.Popen([*command, "--jobs", str(jobs), "--json"], cwd=PROJECT, stdout=subprocess.PIPE) as process:
-        watched = psutil.Process(process.pid)
-        while process.poll() is None:
-            try:
-                peak = max(peak, memory(watched))
-            except psutil.NoSuchProcess:
-                break
-            time.sleep(0.1)
+        peak = peak_memory(process)
         output, _ = process.communicate()
     rows = {row["name"]: row["status"] for row in json.loads(output)}
     return time.perf_counter() - began, peak / MIB, rows

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -40,19 +41,26 @@ def memory(process: psutil.Process) -> int:
     return total
 
 
+def peak_memory(running: subprocess.Popen[Any]) -> int:
+    """Most bytes a process and its children held together, watched until it ends."""
+    peak = 0
+    watched = psutil.Process(running.pid)
+    while running.poll() is None:
+        try:
+            peak = max(peak, memory(watched))
+        except psutil.NoSuchProcess:
+            break
+        time.sleep(0.05)
+    return peak
+
+
 def measure(log: Path) -> tuple[float, float, dict[str, float]]:
     """(seconds, peak MiB, seconds by step) of one report into a folder that is thrown away."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "kit", "report", str(log), "--out", folder, "--json"]
-        began, peak = time.perf_counter(), 0
+        began = time.perf_counter()
         process = subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, text=True)
-        watched = psutil.Process(process.pid)
-        while process.poll() is None:
-            try:
-                peak = max(peak, memory(watched))
-            except psutil.NoSuchProcess:
-                break
-            time.sleep(0.05)
+        peak = peak_memory(process)
         output, _ = process.communicate()
         seconds = time.perf_counter() - began
         if process.returncode:

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from kit.policies import lists
 from kit.policies.lists import oldest_leaf, put, take
-from kit.policies.radix import Runs, grow, no_runs, readable, shrink, split, unfinished
+from kit.policies.radix import grow, readable, unfinished
+from kit.policies.sglang_slru import cover, leave, look, own, uncover
 
 __all__ = ["cover", "enter", "leave", "own", "pool", "readable", "touch", "uncover", "unfinished", "victim"]
 
@@ -40,25 +41,6 @@ def pool(room_tokens: NDArray[np.int64], priority: NDArray[np.int64]) -> Pool:
     return Pool(*lists.empty(room_tokens, HIGHEST + 1), np.clip(priority, 0, HIGHEST).astype(np.int64))
 
 
-def own(parent: NDArray[np.int32], leaf: NDArray[np.int32], block_tokens: int) -> Runs:
-    """Nothing resident."""
-    return no_runs(parent, leaf, block_tokens)
-
-
-def restamp(p: Any, node: int, priority: int) -> None:
-    """Most recent of its priority."""
-    take(p, node)
-    put(p, priority, node)
-
-
-def look(p: Any, own: Any, request: int) -> None:
-    """Split the run in which this request's match ends and stamp what lies behind, its priority unchanged."""
-    node = split(own, request)
-    while node >= 0:
-        restamp(p, node, np.int64(p.links[node].where))
-        node = np.int64(-1) if own.head[node] else np.int64(own.parent[node])
-
-
 def enter(p: Any, own: Any, node: int, depth: int, is_leaf: bool, request: int, now_us: int) -> None:
     """A block becomes resident at the request's priority."""
     look(p, own, request)
@@ -69,21 +51,9 @@ def enter(p: Any, own: Any, node: int, depth: int, is_leaf: bool, request: int, 
 def touch(p: Any, own: Any, node: int, depth: int, request: int, now_us: int) -> None:
     """A resident block is used again: most recent of the higher of the two priorities."""
     look(p, own, request)
-    restamp(p, node, max(np.int64(p.links[node].where), p.priority[request]))
-
-
-def leave(p: Any, own: Any, node: int, evicted: bool) -> None:
-    """A block is evicted or expires."""
+    highest = max(np.int64(p.links[node].where), p.priority[request])
     take(p, node)
-    shrink(own, node, evicted)
-
-
-def cover(p: Any, own: Any, node: int) -> None:
-    """Nothing: the lists hold all resident blocks."""
-
-
-def uncover(p: Any, own: Any, node: int) -> None:
-    """Nothing: the lists hold all resident blocks."""
+    put(p, highest, node)
 
 
 def victim(p: Any, own: Any, nodes: Any, request: int) -> int:

@@ -125,15 +125,16 @@ def _run(paths: Paths, policy: Policy, capacity_tokens: int, setting: Setting, p
     longest = int(paths.path_tokens.max(initial=0))
     if paths.has_segments and not (policy.segments == "always" or (policy.segments and longest <= capacity_tokens)):
         paths = paths.by_unit
-    if compiled:
-        policy = build.fitted(policy, paths)
+    flat_keys = compiled and flat.suits(paths)
+    if flat_keys:
+        policy = build.fitted(policy)
     week = loop.requests(paths, lost_reads(paths, setting.loss, setting.seed))
     pool, own = build.state(policy, paths, capacity_tokens, parameters)
-    tier = (flat if compiled and flat.suits(paths) else loop).tier(paths)
+    tier = (flat if flat_keys else loop).tier(paths)
     by_block = np.zeros((2, paths.n_rates, paths.n_blocks, len(FIELDS)), np.int64)
     by_hour = np.zeros((paths.n_hours, paths.n_rates, len(FIELDS)), np.int64)
     resident = np.zeros(1)
-    run = build.compiled(policy, paths) if compiled else build.plain(policy)
+    run = build.compiled(policy, flat_keys) if compiled else build.plain(policy)
     run(week, tier, pool, own, capacity_tokens, microseconds(setting.ttl_seconds),
         round(setting.visible_after_seconds * 1e6), setting.minimum_tokens,
         setting.newcomer_may_be_victim or getattr(policy.module, "INSERT_FIRST", False), setting.refresh_on_read,

@@ -146,15 +146,15 @@ def _compiled(fingerprint_of: str, policy: Policy, flat_keys: bool) -> Callable[
     return njit(**QUICK, cache=on_disk)(run)
 
 
-def fitted(policy: Policy, paths: Paths) -> Policy:
-    """The policy as these paths need it: one without depth may have a simpler structure with the same victims."""
+def fitted(policy: Policy) -> Policy:
+    """The policy as flat keys need it: without depth it may have a simpler structure with the same victims."""
     simpler = getattr(policy.module, "ON_FLAT_KEYS", None)
-    return replace(policy, module=simpler) if simpler and flat.suits(paths) else policy
+    return replace(policy, module=simpler) if simpler else policy
 
 
-def compiled(policy: Policy, paths: Paths) -> Callable[..., None]:
-    """The loop for these paths compiled for a policy (from the disk cache where it is unchanged)."""
-    return _compiled(fingerprint(policy), policy, flat.suits(paths))
+def compiled(policy: Policy, flat_keys: bool) -> Callable[..., None]:
+    """The general loop, or the one for flat keys, compiled for a policy (from the disk cache where it is unchanged)."""
+    return _compiled(fingerprint(policy), policy, flat_keys)
 
 
 def _given(function: Callable[..., Any], known: dict[str, Any], parameters: dict[str, float]) -> Any:
