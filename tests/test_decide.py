@@ -188,7 +188,7 @@ def test_sentence_of_a_switch_names_reason_money_and_rule() -> None:
     decision = decide.decide(replace(QUIET, online=BETTER_LFU))
     assert decision.sentence == (
         "Switch to LFU with decay at 440,000 tokens: the top 5% of keys carry 60.0% of requests and LFU with decay "
-        "changes cost per request by −$0.002 against LRU (95% interval −$0.003 to −$0.001) (rule 6); "
+        "changes cost per 1,000 requests by −$2.00 against LRU (95% interval −$3.00 to −$1.00) (rule 6); "
         "this saves $608 a month (95% interval $304 to $913)."
     )
     assert decision.saving_per_month is not None
@@ -213,7 +213,7 @@ def test_row_0_says_what_is_missing_and_what_it_would_say_waived() -> None:
     assert (decision.provisional["rule"], decision.provisional["policy"]) == (6, "lfu_decay")
     assert decision.sentence == (
         "Keep LRU at 440,000 tokens and collect more log: the log touches 1 calendar day (UTC), under 7 (rule 0); "
-        "with row 0 waived, rule 6 would say LFU with decay."
+        "with rule 0 waived, rule 6 would say LFU with decay."
     )
     waived = decide.decide(thin, waive_row_0=True)
     assert (waived.rule, waived.trail[0]["outcome"], waived.provisional) == (6, SKIPPED, None)
@@ -298,12 +298,17 @@ def test_near_misses_are_two_and_named() -> None:
     decision = decide.decide(both)
     assert decision.rule == 6
     assert [row["rule"] for row in decision.near_misses] == [8, 9]
-    assert decision.near_misses[0]["text"] == "Rule 8 (Length (longest first)) would fire but comes after rule 6"
+    assert decision.near_misses[0]["text"] == (
+        "Rule 8 (switch to Length (longest first)) would fire but comes after rule 6"
+    )
     near = decide.decide(replace(QUIET, lru_hit_tokens=375_000, lru_double_hit_tokens=390_000))
     assert near.near_misses[0]["rule"] == 3
     assert near.near_misses[0]["text"] == (
-        "Rule 3 (LRU) misses: LRU reaches 93.8% of the ceiling; it asks for at least 95%"
+        "Rule 3 (keep LRU) does not fire: LRU reaches 93.8% of the ceiling; it asks for at least 95%"
     )
+    # A row as far from firing as its threshold is from nothing is no near miss: no reuse outlasts the lifetime.
+    far = decide.decide(replace(QUIET, gaps_beyond_ttl_share=0.0, ceiling_hit_tokens=10_000_000))
+    assert 2 not in [row["rule"] for row in far.near_misses]
 
 
 @pytest.mark.parametrize("name", sorted(THRESHOLDS))
@@ -440,7 +445,7 @@ def test_no_lifetime_is_no_zero_share() -> None:
     assert measured["measured"] == "no lifetime is set, so nothing expires"
     unknown = decide.decide(Evidence(ttl_seconds=None))
     assert unknown.trail[2]["would_say"] == "cannot tell: reuse gaps against the TTL: not found"
-    assert "rows that cannot be told on this log: 1, 2, 3" in unknown.trail[0]["measured"]
+    assert "rules that cannot be told on this log: 1, 2, 3" in unknown.trail[0]["measured"]
 
 
 def test_nothing_known_names_no_budget_and_no_system_keys() -> None:

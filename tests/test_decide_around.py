@@ -13,6 +13,7 @@ from kit import decide, intervals
 from kit.analysis.parameters import Parameters
 from kit.analysis.run import read_log, run_steps
 from kit.decide import SYSTEMS, Sensitivity, Variation, settings_for
+from kit.decide.read import cost_changes
 from kit.intervals import Interval, Standing
 from kit.policies import REGISTRY
 from kit.prefix import make_paths
@@ -57,8 +58,8 @@ def test_what_to_watch_after_a_switch_by_hand() -> None:
     better = contrast("lfu_decay", base_value=0.0123, base_hit_ratio=0.24)
     found = decide.decide(replace(QUIET, online=(better,))).watch
     assert found is not None and found.text() == (
-        "Watch cost per request: $0.0123 with LRU, $0.0103 expected (−$0.002, 95% interval −$0.003 to −$0.001). Turn "
-        "back if it is above $0.0123, or under 24.0% of input tokens are found cached, in the 2 weeks after the "
+        "Watch cost per 1,000 requests: $12.30 with LRU, $10.30 expected (−$2.00, 95% interval −$3.00 to −$1.00). Turn "
+        "back if it is above $12.30, or under 24.0% of input tokens are found cached, in the 2 weeks after the "
         "change, at the same mix of session types (python -m kit compare BEFORE AFTER says so)."
     )
     assert found.as_dict()["hit_token_ratio_expected"] == pytest.approx(0.29)
@@ -113,15 +114,15 @@ def test_regret_is_the_standing_of_the_recommended_policy() -> None:
     found = decide.decide(replace(QUIET, online=BETTER_LFU, standings=standing))
     assert (found.policy, found.regret) == ("lfu_decay", 0.0001)
     assert found.firmness == (
-        "LFU with decay is the best of 2 policies in 90.0% of the redrawn logs; on average it is $0.0001 a "
-        "request behind the best of each"
+        "LFU with decay is the best of the 2 policies to choose from in 90.0% of the redrawn logs; on average it is "
+        "$0.10 per 1,000 requests behind the best of each"
     )
     hits = tuple(replace(one, measure="hit_token_ratio") for one in QUIET.online)
     told = decide.decide(replace(QUIET, online=hits, standings=standing)).firmness
     assert told == (
-        "LRU is the best of 2 policies in 10.0% of the redrawn logs; on average it is 0.20 points of input tokens "
-        "found behind the best of each; LFU with decay is in 90.0%, but is not recommended: its interval against LRU "
-        "includes zero"
+        "LRU is the best of the 2 policies to choose from in 10.0% of the redrawn logs; on average it is 0.20 "
+        "points of input tokens found behind the best of each; LFU with decay is in 90.0%, but is not recommended: its "
+        "interval against LRU includes zero"
     )
     assert decide.decide(QUIET).regret is None
 
@@ -131,7 +132,9 @@ def test_a_likelier_policy_is_named_with_what_it_fails() -> None:
     standing = (Standing("lru", 0.04, 0.004, ("fifo",)), Standing("fifo", 0.04, 0.004, ("lru",)),
                 Standing("gdsf", 0.96, 0.0))  # fmt: skip
     near = decide.decide(replace(QUIET, online=(contrast("gdsf", rise=0.004),), standings=standing)).firmness
-    assert near is not None and near.startswith("LRU is the best of 3 policies in 4.0% of the redrawn logs (FIFO")
+    assert near is not None and near.startswith(
+        "LRU is the best of the 3 policies to choose from in 4.0% of the redrawn logs (FIFO"
+    )
     assert near.endswith("GDSF is in 96.0%, but is not recommended: it gains +0.4 pt of the +2.0 pt asked")
     # Enough, but an earlier row decides: LRU at 95 % of the ceiling.
     done = replace(QUIET, lru_hit_tokens=390_000, online=(contrast("gdsf"),), standings=standing)
@@ -147,7 +150,43 @@ def test_ties_with_lru_are_named_as_ties() -> None:
     tied = decide.decide(replace(QUIET, online=(fifo,))).trail[9]
     assert "FIFO (leaves only) finds exactly what LRU finds" in tied["measured"]
     none = decide.decide(replace(QUIET, best_online="lru", best_online_hit_tokens=240_000)).trail[4]
-    assert "none of the 3 other policies tried finds more than LRU" in none["measured"]
+    assert "none of the 3 policies to choose from finds more than LRU" in none["measured"]
+    standing = (Standing("lru", 1.0, 0.0, ("fifo",)), Standing("fifo", 1.0, 0.0, ("lru",)))
+    told = decide.decide(replace(QUIET, online=(fifo,), standings=standing)).firmness
+    assert told == "all 2 policies to choose from find exactly the same, so none is the best"
+
+
+def test_room_that_wins_nothing_is_said_as_that() -> None:
+    double = contrast("lru", low=0.0, high=0.0, capacity_tokens=880_000)
+    bought = decide.decide(replace(QUIET, doubling=double)).room
+    assert bought is not None and bought.text() == (
+        "Doubling the budget under LRU (440k tokens more) saves nothing: LRU finds the same."
+    )
+
+
+def test_small_costs_keep_their_digits() -> None:
+    """Per 1,000 requests: cents where one of the amounts reaches ten, else four significant digits."""
+    assert cost_changes((-0.0000070, 0.0, 0.0016), "USD") == ["−$0.01", "$0", "+$1.60"]
+    assert cost_changes((-0.0000070, 0.0, 0.0000099), "USD") == ["−$0.007", "$0.00", "+$0.0099"]
+    assert cost_changes((0.0004,), None) == ["0 token equivalents"]
+    assert cost_changes((1.5,), None) == ["+1,500 token equivalents"]
+
+
+def test_a_log_that_tells_nothing_says_that_no_rule_can_be_told() -> None:
+    """Without prefix identity no later rule is known: no verdict is made up for them, here or provisionally."""
+    blind = decide.decide(decide.Evidence(days=8, requests=20_000, rejected_share=0.0))
+    assert blind.sentence.endswith("; no other rule can be told on this log.")
+    assert blind.provisional is not None and blind.provisional["sentence"] == (
+        "Keep LRU: no other rule can be told on this log (rule 11)."
+    )
+
+
+def test_every_policy_an_engine_has_by_name_can_be_set_there() -> None:
+    """SGLang's own policies are what its option takes; a priority only counts with priority scheduling."""
+    for policy in ("sglang_lru", "sglang_lfu", "sglang_slru", "sglang_priority"):
+        [row] = [row for row in settings_for(policy) if row["system"] == "SGLang"]
+        assert row["available"] and f"--radix-eviction-policy {policy.removeprefix('sglang_')}" in row["setting"]
+    assert "--enable-priority-scheduling" in row["setting"] and "a priority in every request" in row["setting"]
 
 
 def test_every_policy_has_a_setting_or_the_nearest_one_everywhere() -> None:

@@ -23,10 +23,12 @@ def firmness(
     if mine is None or len(evidence.standings) < 2 or not evidence.online:
         return None
     title = policy_title(policy)
+    if len(mine.identical) == len(evidence.standings) - 1:
+        return f"all {len(evidence.standings)} policies to choose from find exactly the same, so none is the best"
     same = ", ".join(policy_title(name) for name in mine.identical)
     told = (
-        f"{title} is the best of {len(evidence.standings)} policies in {numbers.percent(mine.probability_best)} of the "
-        f"redrawn logs"
+        f"{title} is the best of the {len(evidence.standings)} policies to choose from in "
+        f"{numbers.percent(mine.probability_best)} of the redrawn logs"
     )
     told += f" ({same} {'find' if len(mine.identical) > 1 else 'finds'} exactly what it finds)" if same else ""
     return f"{told}; {_behind(mine, evidence.online[0])}{_likelier(evidence, mine, rule, gain_points, conflict)}"
@@ -38,9 +40,9 @@ def _behind(mine: Standing, measured: Contrast) -> str:
     if measured.measure == HITS:
         behind = f"{numbers.decimal(100 * mine.regret)} points of input tokens found"
     elif measured.currency:
-        behind = f"{numbers.unit_price(mine.regret, measured.currency)} a request"
+        behind = f"{numbers.unit_price(1000 * mine.regret, measured.currency)} per 1,000 requests"
     else:
-        behind = f"{numbers.decimal(mine.regret)} token equivalents a request"
+        behind = f"{numbers.count(1000 * mine.regret)} token equivalents per 1,000 requests"
     return f"on average it is {behind} behind the best of each"
 
 

@@ -104,12 +104,14 @@ class Room:
 
     def text(self) -> str:
         """What more room under LRU is worth, with its price per million tokens and per GiB, as a sentence."""
+        lead = f"Doubling the budget under LRU ({numbers.short(self.added_tokens)} tokens more)"
+        if (self.saving.value, self.saving.low, self.saving.high) == (0, 0, 0):
+            return f"{lead} saves nothing: LRU finds the same."
         each = f"{self.saving.written(self.per_million_tokens)} a month per million tokens of budget"
         if self.per_gib is not None:
             each += f", {self.saving.written(self.per_gib)} per GiB"
         return (
-            f"Doubling the budget under LRU ({numbers.short(self.added_tokens)} tokens more) saves "
-            f"{self.saving.text()}, which is {each}, before what the room costs."
+            f"{lead} saves {self.saving.text()}, which is {each}, before what the room costs."
         )
 
 

@@ -7,7 +7,7 @@ half-widths beyond zero). Negative means short of firing. What cannot be measure
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from kit.decide.rule import BEST_ONLINE, Condition, Rule
 from kit.policies import REGISTRY
 
 WORDS = {">=": "at least", "<=": "at most", "<": "under", ">": "over"}
+CLEARLY = "whole interval on the better side, fewer billed tokens per hit request, no fewer hit tokens"
 TITLES = {"saecache": "SAECache-style"}
 
 
@@ -123,7 +124,7 @@ def _margin(value: float | None, compare: str, limit: float) -> float | None:
 
 def _read_contrast(condition: Condition, contrast: Contrast | None) -> Reading:
     """A "better" condition: its clause gives the interval and, where it fails otherwise, what stands against it."""
-    bound = "whole interval on the better side, fewer billed tokens per hit request, no fewer hit tokens"
+    bound = CLEARLY
     if contrast is None:
         return Reading(condition.measure, None, 0.0, None, None, _not_found(condition), bound)
     margin = contrast.lead
@@ -151,8 +152,8 @@ def contrast_text(contrast: Contrast) -> str:
     if contrast.measure == HITS:
         what, parts = "hit tokens", [str(numbers.points(end)) for end in (found.value, found.low, found.high)]
     else:
-        what = "cost per request"
-        parts = [cost_change(end, contrast.currency) for end in (found.value, found.low, found.high)]
+        what = "cost per 1,000 requests"
+        parts = cost_changes((found.value, found.low, found.high), contrast.currency)
     told = f"{name} changes {what} by {parts[0]} against {other}"
     return f"{told} ({found.level:.0%} interval {parts[1]} to {parts[2]}){_against(contrast)}"
 
@@ -180,12 +181,15 @@ def obstacles(contrast: Contrast) -> list[str]:
     return notes + [f"it does not win on {part}" for part, won in zip(parts, contrast.wins_on, strict=True) if not won]
 
 
-def cost_change(amount: float, currency: str | None) -> str:
-    """A difference in cost per request with its sign: money, or input-token equivalents where there is no price."""
+def cost_changes(amounts: Sequence[float], currency: str | None) -> list[str]:
+    """Differences in cost per request as signed ones per 1,000 requests: money, in cents where one of them reaches
+    $0.10, or input-token equivalents where there is no price."""
+    each = [amount * 1000 for amount in amounts]
     if currency is None:
-        return f"{numbers.signed(amount, 1)} token equivalents"
-    text = numbers.unit_price(amount, currency)
-    return f"+{text}" if amount > 0 else text
+        return [f"{numbers.signed(amount)} token equivalents" for amount in each]
+    if max(map(abs, each)) >= 0.1:
+        return [numbers.money_change(amount, currency, True) for amount in each]
+    return [numbers.unit_price_change(amount, currency) for amount in each]
 
 
 def _not_found(condition: Condition) -> str:
@@ -209,7 +213,7 @@ def _written(value: Any, kind: str) -> str:
 def _gaining(evidence: Evidence, gain: str) -> str:
     """What the best online policy gains of what doubling gains; that none of those tried gains where it is LRU."""
     if evidence.best_online == "lru":
-        return f"none of the {len(evidence.online)} other policies tried finds more than LRU"
+        return f"none of the {len(evidence.online)} policies to choose from finds more than LRU"
     best = policy_title(evidence.best_online) if evidence.best_online else numbers.NOT_FOUND
     return f"the best online policy ({best}) gains {gain} of what doubling gains"
 

@@ -23,6 +23,7 @@ class System:
 
 
 FREQUENCY = ("lfu", "lfu_perfect", "lfu_decay")
+SGLANG_PRIORITY = "--radix-eviction-policy priority --enable-priority-scheduling"  # without the second all are 0
 
 
 def _for_frequency(setting: str) -> dict[str, str]:
@@ -53,11 +54,12 @@ SYSTEMS: tuple[System, ...] = (
             **dict.fromkeys(("lru", "sglang_lru"), "--radix-eviction-policy lru (the default)"),
             **dict.fromkeys(("lfu", "sglang_lfu"), "--radix-eviction-policy lfu"),
             "sglang_slru": "--radix-eviction-policy slru",
+            "sglang_priority": f"{SGLANG_PRIORITY}, and a priority in every request",
             "tlru": "--radix-eviction-policy tlru, with its threshold above the estimate of the next prompt",
         },
         {
             **_for_frequency("--radix-eviction-policy slru, which protects what was hit twice"),
-            "saecache": "--radix-eviction-policy priority, with the priority of each request set by its session type",
+            "saecache": f"{SGLANG_PRIORITY}, and a priority in every request by its session type",
         },
         otherwise="it has lru, lfu, slru, priority and tlru",
     ),
@@ -70,6 +72,7 @@ SYSTEMS: tuple[System, ...] = (
             "tensorrt_priority": "KvCacheRetentionConfig: priority (35 by default) and duration by token range",
         },
         {
+            "sglang_priority": "KvCacheRetentionConfig: a priority for all tokens of a request",
             **_for_frequency("KvCacheRetentionConfig: a priority above 35 for the token range of the hot prefix"),
             "length": "KvCacheRetentionConfig: a priority below 35 for the token range of long one-shot content",
             "saecache": "KvCacheRetentionConfig: priority and duration by token range and session type",

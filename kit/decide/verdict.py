@@ -10,7 +10,7 @@ from kit import numbers
 from kit.decide.evidence import Evidence
 from kit.decide.firmness import firmness
 from kit.decide.money import Room, Saving, room, saving, smaller
-from kit.decide.read import Reading, RuleReading, policy_title, read_rule
+from kit.decide.read import CLEARLY, Reading, RuleReading, policy_title, read_rule
 from kit.decide.rule import BEST_ONLINE, RANGES, THRESHOLDS
 from kit.decide.systems import settings_for
 from kit.decide.table import RULES
@@ -22,6 +22,8 @@ SILENT = "does not fire"
 UNKNOWN = "cannot tell"
 SKIPPED = "skipped (flag)"
 NOT_CONSULTED = "not consulted"
+FAR = 1.0  # as far from its threshold as the threshold from nothing: no near miss
+BLIND = "no other rule can be told on this log"
 LAST = RULES[-1].number
 SHORT_OF_ROOM = 4
 ACTIONS = {1: "layout", 2: "ttl", SHORT_OF_ROOM: "room"}
@@ -287,7 +289,7 @@ def _measured(reading: RuleReading, walk: _Walk, conflict: Mapping[str, Any] | N
 def _unmeasured(walk: _Walk) -> str:
     """What later rows could not measure, so that row 0 names everything the log lacks."""
     lacking = [str(row.rule.number) for row in walk.readings[1:] if row.holds is None]
-    return f"; rows that cannot be told on this log: {', '.join(lacking)}" if lacking else ""
+    return f"; rules that cannot be told on this log: {', '.join(lacking)}" if lacking else ""
 
 
 def _conflict_words(conflict: Mapping[str, Any]) -> str:
@@ -297,7 +299,7 @@ def _conflict_words(conflict: Mapping[str, Any]) -> str:
 
 def _last_words(walk: _Walk, conflict: Mapping[str, Any] | None) -> str:
     if walk.fired != LAST:
-        return "the default where no other row fires"
+        return "the default where no other rule fires"
     if conflict is not None:
         return _conflict_words(conflict)
     passed = [row for row in walk.readings if row.rule.counts and row.rule.number in walk.skipped and row.holds]
@@ -305,9 +307,11 @@ def _last_words(walk: _Walk, conflict: Mapping[str, Any] | None) -> str:
         return f"frequency counters are not trusted, which skips rule {passed[0].rule.number} ({passed[0].title})"
     rival = next((one.text for one in walk.readings[9].readings if one.measure == "challenger" and one.value), None)
     nearest = f"; the nearest rival does not pass: {rival}" if rival else ""
-    unknown = [str(row.rule.number) for row in walk.readings[1:] if row.holds is None]
+    unknown = [str(row.rule.number) for row in walk.readings[1:LAST] if row.holds is None]
+    if len(unknown) == LAST - 1:
+        return BLIND
     lacking = f" (of those that can be told: not {', '.join(unknown)})" if unknown else ""
-    return f"no other row fires{lacking}{nearest}"
+    return f"no other rule fires{lacking}{nearest}"
 
 
 def _threshold(reading: RuleReading) -> str:
@@ -361,7 +365,8 @@ def sentence(
         text += f"; doubling saves {bought.saving.text()}"
     if provisional is not None:
         title = policy_title(provisional["policy"])
-        text += f"; with row 0 waived, rule {provisional['rule']} would say {title}"
+        blind = all(str(line["would_say"]).startswith(UNKNOWN) for line in trail if 0 < line["rule"] < LAST)
+        text += f"; {BLIND}" if blind else f"; with rule 0 waived, rule {provisional['rule']} would say {title}"
     return f"{text}."
 
 
@@ -379,18 +384,21 @@ def _near_misses(walk: _Walk) -> tuple[Mapping[str, Any], ...]:
             continue
         if row.holds:
             found.append((0.0, number, row))
-        elif row.margin is not None:
+        elif row.margin is not None and abs(row.margin) < FAR:
             found.append((abs(row.margin), number, row))
     return tuple(_near_miss(row, walk) for _, _, row in sorted(found, key=lambda one: one[:2])[:2])
 
 
 def _near_miss(row: RuleReading, walk: _Walk) -> dict[str, Any]:
     number, limiting = row.rule.number, row.limiting
+    advice = _advised(row.rule.advice, row.title, None).split(",")[0]
+    lead = f"Rule {number} ({advice[0].lower()}{advice[1:]})"
     if row.holds:
         reason = "is skipped by flag" if number in walk.skipped else f"comes after rule {walk.fired}"
-        text = f"Rule {number} ({row.title}) would fire but {reason}"
+        text = f"{lead} would fire but {reason}"
     else:
         assert isinstance(limiting, Reading)
-        text = f"Rule {number} ({row.title}) misses: {limiting.text}; it asks for {limiting.threshold_text}"
+        asked = "a clearly better one" if limiting.threshold_text == CLEARLY else limiting.threshold_text
+        text = f"{lead} does not fire: {limiting.text}; it asks for {asked}"
     margin = None if row.margin is None else round(row.margin, 6)
     return {"rule": number, "policy": row.policy, "margin": margin, "text": text}

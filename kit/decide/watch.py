@@ -7,12 +7,11 @@ one's own, where there is no bill, the share of tokens found cached alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from kit import numbers
 from kit.decide.evidence import COST, Contrast, Evidence
-from kit.decide.read import cost_change
+from kit.decide.read import cost_changes
 
 WEEKS = 2
 
@@ -52,8 +51,8 @@ class Watch:
     def text(self) -> str:
         """What to watch and when to turn back, in two sentences."""
         money, currency = self.change.measure == COST, self.change.currency or "USD"
-        what = "cost per request" if money else "the share of input tokens found cached"
-        now, expected = (numbers.unit_price(one, currency) if money else numbers.percent(one)
+        what = "cost per 1,000 requests" if money else "the share of input tokens found cached"
+        now, expected = (_thousand(one, currency) if money else numbers.percent(one)
                          for one in (self.now, self.expected))  # fmt: skip
         floor = f"under {numbers.percent(self.found_now)} of input tokens are found cached"
         turn = f"it is above {now}, or {floor}," if money else f"{floor},"
@@ -67,9 +66,14 @@ class Watch:
         found = self.change.interval
         if found is None:
             return ""
-        write = partial(cost_change, currency=self.change.currency) if self.change.measure == COST else numbers.points
-        value, low, high = (write(end) for end in (found.value, found.low, found.high))
+        ends = (found.value, found.low, found.high)
+        money = self.change.measure == COST
+        value, low, high = cost_changes(ends, self.change.currency) if money else map(numbers.points, ends)
         return f" ({value}, {found.level:.0%} interval {numbers.span(low, high)})"
+
+
+def _thousand(cost: float | None, currency: str) -> str:
+    return numbers.unit_price(None if cost is None else cost * 1000, currency)
 
 
 def watch(evidence: Evidence, policy: str, room: bool) -> Watch | None:
