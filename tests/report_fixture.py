@@ -179,7 +179,7 @@ def chargeback() -> dict[str, Any]:
     for owner, requests, tokens, cost, saving in (
         ("team-a", 6_000, 120_000_000, 300.0, 20.0),
         ("team-b", 3_000, 60_000_000, 150.0, -5.0),
-        ("not found", 1_000, 20_000_000, 64.8, -3.0),
+        (None, 1_000, 20_000_000, 64.8, -3.0),
     ):
         rows.append(
             {"owner": owner, "requests": requests, "input_tokens": tokens, "read_tokens": tokens // 2,

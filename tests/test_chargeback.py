@@ -71,7 +71,7 @@ def test_the_ledger_per_owner_adds_up(tmp_path: Path) -> None:
     assert found is not None
     rows = {row["owner"]: row for row in found["owners"]}
     assert {name: row["cost"] for name, row in rows.items()} == pytest.approx(
-        {SECRET: 0.00435, "team-b": 0.00375, "not found": 0.00375}
+        {SECRET: 0.00435, "team-b": 0.00375, None: 0.00375}
     )
     assert rows[SECRET]["read_tokens"] == 2_000 and rows[SECRET]["write_tokens"] == 1_000
     assert found["total"]["cost"] == pytest.approx(0.01185) and found["total"]["requests"] == 5
@@ -84,8 +84,19 @@ def test_the_saving_of_a_policy_belongs_to_whom_it_serves(tmp_path: Path) -> Non
     found = chargeback(parts(week(tmp_path), "name_owners=true"), "lfu", {"groups": []})
     assert found is not None and found["saving_of"] == "policy"
     saving = {row["owner"]: row["saving"] for row in found["owners"]}
-    assert saving == pytest.approx({SECRET: 0.00345, "team-b": 0.0, "not found": 0.0})
+    assert saving == pytest.approx({SECRET: 0.00345, "team-b": 0.0, None: 0.0})
     assert found["total"]["saving"] == pytest.approx(0.00345)
+
+
+@pytest.mark.parametrize("verdict", ["lru", "lfu"])
+def test_owners_named_like_a_row_merge_with_nothing(tmp_path: Path, verdict: str) -> None:
+    """ "not found", "total" and "all others" are owners like any other; nobody is None; the total is none of them."""
+    path = week(tmp_path, "AABCA" * 4)
+    path.write_text(path.read_text().replace(SECRET, "not found").replace("team-b", "total"))
+    found = chargeback(parts(path, "name_owners=true"), verdict, {"groups": [], "choice": None})
+    assert found is not None
+    assert {row["owner"]: row["requests"] for row in found["owners"]} == {"not found": 12, "total": 4, None: 4}
+    assert found["total"]["requests"] == 20
 
 
 def test_without_prices_tokens_are_charged_back(tmp_path: Path) -> None:

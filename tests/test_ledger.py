@@ -73,7 +73,7 @@ def test_without_reported_classes_the_ledger_is_simulated_and_says_so():
     assert {row["basis"] for row in made["bill"]} == {"simulated"}
     [line] = made["chargeback"]
     assert (line["owner"], line["read_tokens"], line["write_tokens"], line["output_cost"]) == (
-        "not found",
+        None,
         2_000,
         2_500,
         None,
@@ -115,12 +115,12 @@ def test_no_cell_starts_a_formula(text):
     assert safe_cell(text) == f"'{text}"
 
 
-def test_numbers_stay_numbers_and_unknown_is_not_found(tmp_path):
-    assert [safe_cell(value) for value in (-1.5, 0, None, "team a", "a=b")] == [-1.5, 0, "not found", "team a", "a=b"]
+def test_numbers_stay_numbers_and_unknown_is_empty(tmp_path):
+    assert [safe_cell(value) for value in (-1.5, 0, None, "team a", "a=b")] == [-1.5, 0, "", "team a", "a=b"]
     assert safe_cell(0.1 + 0.2) == 0.3
     path = write_csv(tmp_path / "x.csv", [{"=owner": '=HYPERLINK("x")', "n": None}, {"=owner": 'a "b", c', "n": 3}])
     with path.open(encoding="utf-8", newline="") as file:
-        assert list(csv.reader(file)) == [["'=owner", "n"], ['\'=HYPERLINK("x")', "not found"], ['a "b", c', "3"]]
+        assert list(csv.reader(file)) == [["'=owner", "n"], ['\'=HYPERLINK("x")', ""], ['a "b", c', "3"]]
     assert write_csv(tmp_path / "empty.csv", [], ["owner"]).read_text(encoding="utf-8") == "owner\n"
 
 

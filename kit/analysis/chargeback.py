@@ -1,7 +1,7 @@
 """Who pays: the bill of the log per owner, and each owner's part of what the verdict saves.
 
-Owners are named only where the parameter `name_owners` asks for it. Every total is the sum of its owners, with "not
-found" for requests whose owner the log does not name; a part that has no price stays not found, for the total too.
+Owners are named only where the parameter `name_owners` asks for it. Every total is the sum of its owners, with None
+for requests whose owner the log does not name; a part that has no price stays not found, for the total too.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ import numpy as np
 from kit import billing
 from kit.analysis.parts import Parts
 from kit.billing.bill import PER_MILLION, class_prices
-from kit.numbers import NOT_FOUND
+from kit.billing.retention import MOST_GROUPS, OTHERS
 from kit.replay import replay
 from kit.replay.loop import FIELDS
 
 Row = dict[str, Any]
+Owner = str | None
 TOKENS = ("read_tokens", "write_tokens", "write_long_tokens", "uncached_tokens")
 COUNTS = ("requests", "input_tokens", *TOKENS)
 LEDGER = "as the provider reported; where it told nothing, by its published rule with room for every prefix"
@@ -40,15 +41,15 @@ def chargeback(made: Parts, policy: str, retention: Mapping[str, Any]) -> Row | 
     least = made.scene.neutral.minimum_tokens
     books = billing.ledger(made.log, rates, minimum_tokens=least) if rates else None
     rows = _billed(books["chargeback"]) if books else _replayed(made, owners)
-    kind, saved = _saving(made, policy, retention, owners)
+    kind, saved, saved_in_all = _saving(made, policy, retention, owners)
     for row in rows:
         row["saving"] = saved.get(row["owner"])
     total = {name: _sum([row[name] for row in rows]) for name in SUMS}
-    total["saving"] = saved.get("")
+    total["saving"] = saved_in_all
     for row in rows:
         for name, share in (("cost", "cost_share"), ("input_tokens", "input_token_share"), ("saving", "saving_share")):
             row[share] = _share(row[name], total[name])
-    rows.sort(key=lambda row: (-(row["cost"] or 0.0), -row["input_tokens"], row["owner"]))
+    rows.sort(key=lambda row: (-(row["cost"] or 0.0), -row["input_tokens"], row["owner"] is None, row["owner"] or ""))
     return {
         "basis": LEDGER if rates else REPLAY,
         "currency": rates.currency if rates else None,
@@ -58,10 +59,9 @@ def chargeback(made: Parts, policy: str, retention: Mapping[str, Any]) -> Row | 
     }
 
 
-def _owners(made: Parts) -> list[str]:
-    """The owner of every request."""
-    query = "SELECT coalesce(owner, $1) FROM request ORDER BY request_id"
-    return [row[0] for row in made.log.con.execute(query, [NOT_FOUND]).fetchall()]
+def _owners(made: Parts) -> list[Owner]:
+    """The owner of every request; None where the log names none."""
+    return [row[0] for row in made.log.con.sql("SELECT owner FROM request ORDER BY request_id").fetchall()]
 
 
 def _sum(values: Sequence[float | None]) -> float | None:
@@ -75,8 +75,8 @@ def _share(part: float | None, whole: float | None) -> float | None:
 
 def _billed(lines: Sequence[Mapping[str, Any]]) -> list[Row]:
     """The ledger's lines (per owner, model and day) added up per owner."""
-    names = dict.fromkeys(str(line["owner"]) for line in lines)
-    of = {name: [line for line in lines if str(line["owner"]) == name] for name in names}
+    names = dict.fromkeys(line["owner"] for line in lines)
+    of = {name: [line for line in lines if line["owner"] == name] for name in names}
     rows = []
     for name, mine in of.items():
         row: Row = {"owner": name, **{key: _sum([line[key] for line in mine]) for key in SUMS if key != "input_tokens"}}
@@ -85,7 +85,7 @@ def _billed(lines: Sequence[Mapping[str, Any]]) -> list[Row]:
     return rows
 
 
-def _replayed(made: Parts, owners: Sequence[str]) -> list[Row]:
+def _replayed(made: Parts, owners: Sequence[Owner]) -> list[Row]:
     """Without prices: what LRU at the budget finds and misses per owner; nothing where nothing can be replayed."""
     names, counts = _counts(made, "lru", owners)
     rows = []
@@ -97,48 +97,55 @@ def _replayed(made: Parts, owners: Sequence[str]) -> list[Row]:
     return rows
 
 
-def _counts(made: Parts, policy: str, owners: Sequence[str]) -> tuple[list[str], np.ndarray]:
+def _counts(made: Parts, policy: str, owners: Sequence[Owner]) -> tuple[list[Owner], np.ndarray]:
     """Owners in order, and the counts of one replay at the budget: int64[owners, rates, FIELDS]."""
     paths, capacity = made.scene.paths, made.scene.actual
     if paths is None or capacity is None:
         return [], np.zeros((0, 1, len(FIELDS)), np.int64)
-    names, codes = np.unique(np.array(owners, dtype=object).astype(str), return_inverse=True)
-    group = (codes.reshape(-1) * paths.n_rates + paths.rate).astype(np.int32)
+    names = list(dict.fromkeys(owners))
+    code_of = {name: code for code, name in enumerate(names)}
+    codes = np.array([code_of[name] for name in owners], np.int64)
+    group = (codes * paths.n_rates + paths.rate).astype(np.int32)
     nothing = np.zeros(paths.requests, np.int32)
     by_owner = replace(
-        paths, rate=group, n_rates=names.size * paths.n_rates, block=nothing, n_blocks=1, hour=nothing, n_hours=1
+        paths, rate=group, n_rates=len(names) * paths.n_rates, block=nothing, n_blocks=1, hour=nothing, n_hours=1
     )
     tally = replay(by_owner, policy, capacity_tokens=capacity, setting=made.scene.neutral)
-    counts = tally.by_block.sum(axis=(0, 2)).reshape(names.size, paths.n_rates, len(FIELDS))
-    return [str(name) for name in names], counts
+    counts = tally.by_block.sum(axis=(0, 2)).reshape(len(names), paths.n_rates, len(FIELDS))
+    return names, counts
 
 
 def _saving(
-    made: Parts, policy: str, retention: Mapping[str, Any], owners: Sequence[str]
-) -> tuple[str | None, dict[str, float | None]]:
-    """Which verdict saves, and money saved per owner over the log ("" is the total), where it can be told."""
+    made: Parts, policy: str, retention: Mapping[str, Any], owners: Sequence[Owner]
+) -> tuple[str | None, dict[Owner, float | None], float | None]:
+    """Which verdict saves, and money saved per owner and in all over the log, where it can be told."""
     if policy != "lru" and made.scene.rates is not None:
         before, after = (_costs(made, name, owners) for name in ("lru", policy))
-        saved = {name: None if None in (before[name], after[name]) else before[name] - after[name] for name in before}
-        return "policy", {**saved, "": _sum(list(saved.values()))}
+        saved = {name: _less(cost, after[name]) for name, cost in before.items()}
+        return "policy", saved, _sum(list(saved.values()))
     groups = retention.get("groups") or []
     whole = next((group for group in groups if group["dimension"] == "all"), None)
     if whole is None or retention.get("choice") != whole["cheapest"]:
-        return None, {}
+        return None, {}, None
     pair = (whole["next_best"], whole["cheapest"])
     mine = [group for group in groups if group["dimension"] == "owner"]
-    named = {group["group"]: _difference(group["costs"], pair) for group in mine}
+    pooled = OTHERS if len(set(owners)) > MOST_GROUPS else None  # no owner's own, even where one is called so
+    told = [group for group in mine if pooled is None or group["group"] != pooled]
+    named = {group["group"]: _difference(group["costs"], pair) for group in told}
     if not mine:
         named = dict.fromkeys(owners, _difference(whole["costs"], pair))
-    return "retention", {**named, "": _difference(whole["costs"], pair)}
+    return "retention", named, _difference(whole["costs"], pair)
 
 
 def _difference(costs: Mapping[str, float | None], pair: tuple[str, str]) -> float | None:
-    before, after = costs.get(pair[0]), costs.get(pair[1])
+    return _less(costs.get(pair[0]), costs.get(pair[1]))
+
+
+def _less(before: float | None, after: float | None) -> float | None:
     return None if before is None or after is None else before - after
 
 
-def _costs(made: Parts, policy: str, owners: Sequence[str]) -> dict[str, Any]:
+def _costs(made: Parts, policy: str, owners: Sequence[Owner]) -> dict[Owner, float | None]:
     """Input cost per owner under a policy at the budget; None where a price is not found."""
     scene = made.scene
     assert scene.rates is not None

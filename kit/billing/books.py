@@ -1,4 +1,4 @@
-"""Files for a spreadsheet: no cell can start a formula, unknown is "not found", numbers stay numbers."""
+"""Files for a spreadsheet: no cell can start a formula, unknown is an empty cell, numbers stay numbers."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kit.numbers import NOT_FOUND
-
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
 
 
 def safe_cell(value: Any) -> Any:
     """A value as a spreadsheet may hold it: text that could start a formula gets a leading apostrophe, a fraction keeps
-    twelve significant digits."""
+    twelve significant digits, unknown is empty."""
     if value is None:
-        return NOT_FOUND
+        return ""
     if isinstance(value, float):
         return float(f"{value:.12g}")
     if isinstance(value, str) and value.lstrip(" ").startswith(FORMULA_STARTS):

@@ -34,7 +34,7 @@ class Grouping:
     """One way to cut the requests: `codes` int64[requests] (-1 = in no group) into `names`; `keep_alive` is asked?"""
 
     dimension: str
-    names: Sequence[str]
+    names: Sequence[str | None]
     codes: NDArray[np.int64]
     keep_alive: bool = True
 

@@ -41,8 +41,8 @@ def ledger(
 
     `bill`: per day, provider, model and token class: tokens, price per million, cost, label, basis. `chargeback`: per
     owner, model and day: requests, tokens by class, output tokens, cost (input side), output cost, avoidable tokens
-    and cost. `causes`: per owner and cause: tokens, cost, avoidable cost. Owner "not found" = the log names none; money
-    is None where its price is not found.
+    and cost. `causes`: per owner and cause: tokens, cost, avoidable cost. Owner None = the log names none; money is
+    None where its price is not found.
     """
     frame = _requests(log, rates, paths, rule or dominant_rule(log), ttl_seconds, minimum_tokens)
     return {"bill": _bill(frame, rates), "chargeback": _chargeback(frame, rates), "causes": _causes(frame, rates)}
@@ -52,7 +52,7 @@ def _requests(log: Any, rates: Rates, paths: Paths | None, rule: Rule, ttl: Any,
     """One row per request: owner, provider, model, day, rate, tokens by class and by cause."""
     columns = ", ".join(f"q.{name}" for name in (*CLASSES, "output_tokens", "input_tokens"))
     frame = log.con.sql(
-        f"SELECT coalesce(owner, 'not found') AS owner, provider, model, strftime(ts, '%Y-%m-%d') AS day, {columns}, "
+        f"SELECT owner, provider, model, strftime(ts, '%Y-%m-%d') AS day, {columns}, "
         "read_tokens IS NOT NULL AS told FROM request q ORDER BY request_id"
     ).pl()
     if paths is None and log.facts.identity is not None:

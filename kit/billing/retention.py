@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from kit.billing.arithmetic import break_even_reads, most_pings
 from kit.billing.choices import KEEP_ALIVE_MARGIN, TOO_CLOSE, Choices, Grouping, Prices
 from kit.billing.touches import Touches, chain_codes, read_touches
-from kit.numbers import NOT_FOUND, money, with_level
+from kit.numbers import money, with_level
 from kit.prefix import Paths, load_paths
 from kit.prices import Rates
 from kit.providers import Rule, default_setting_facts
@@ -77,7 +77,8 @@ def ttl_advice(
         "first_read": _first_read(touches, short.seconds, long_seconds),
         "break_even_reads": _break_even(rates),
         "assumptions": [
-            f"room for every prefix, {rule.id} retentions {short.name}" + (f" and {long.name}" if long else ""),
+            "room for every prefix, so these costs are below the bill of a limited budget",
+            f"{rule.id} retentions {short.name}" + (f" and {long.name}" if long else ""),
             "a gap counts from the start of one request to the start of the next",
             "a group holds the requests that come back; what they find was written one request earlier",
             f"keep-alive has to be {KEEP_ALIVE_MARGIN:.0%} cheaper than the best other choice, as it spends rate limit",
@@ -132,18 +133,22 @@ def _most_pings(rates: Rates) -> int:
 
 
 def _groupings(log: Any, requests: int) -> list[Grouping]:
-    """Everything as one group, then every dimension with at least two values: the largest, the rest pooled."""
+    """Everything as one group, then every dimension with at least two values: the largest, the rest pooled.
+
+    None names the requests of which the log does not say it.
+    """
     frame = pl.DataFrame(log.con.sql(f"SELECT {', '.join(DIMENSIONS)} FROM request ORDER BY request_id"))
     groupings = [Grouping("all", ["all"], np.zeros(requests, np.int64))]
     for dimension in DIMENSIONS:
-        column = frame[dimension].fill_null(NOT_FOUND)
-        counted = column.value_counts(sort=False).sort(["count", dimension], descending=[True, False])
+        counted = frame[dimension].value_counts(sort=False).sort(["count", dimension], descending=[True, False])
         if counted.height < 2:
             continue
         names = counted[dimension].to_list()
         kept = names if len(names) <= MOST_GROUPS else [*names[: MOST_GROUPS - 1], OTHERS]
         code_of = {name: min(at, len(kept) - 1) for at, name in enumerate(names)}
-        codes = column.replace_strict(code_of, return_dtype=pl.Int64).to_numpy()
+        places = pl.DataFrame({dimension: names, "code": list(code_of.values())}, schema_overrides={"code": pl.Int64})
+        found = frame.select(dimension).join(places, on=dimension, how="left", nulls_equal=True, maintain_order="left")
+        codes = found["code"].to_numpy()
         groupings.append(Grouping(dimension, kept, codes, keep_alive=dimension != "trigger"))
     return groupings
 

@@ -11,6 +11,8 @@ from kit.report.owners import head, line
 from kit.report.table import Table, plain
 
 Row = dict[str, Any]
+STATUS = {"made": "made", "kept": "unchanged, kept", "failed": "failed", "earlier": "from an earlier run"}
+LAST_GOOD = "failed; the link opens the report of its last good run"
 
 
 def at_stake(entry: Row) -> float | None:
@@ -73,16 +75,14 @@ def _row(entry: Row) -> Row:
     return {
         "name": plain(entry.get("name") or "log"),
         "log": plain(entry.get("log") or ""),
-        "href": quote(str(report)) if report and not failed else None,
+        "href": quote(str(report)) if report else None,
         "failed": failed,
         "money": numbers.ABSENT if failed else _money(entry),
         "retention": numbers.ABSENT if failed else _retention(entry),
         "since": numbers.ABSENT if failed else _since(entry),
         "rule": numbers.ABSENT if entry.get("rule") is None else str(entry["rule"]),
         "verdict": plain(entry.get("reason") if failed else entry.get("sentence") or numbers.NOT_FOUND),
-        "status": {"made": "made", "kept": "unchanged, kept", "failed": "failed", "earlier": "from an earlier run"}.get(
-            str(entry.get("status")), "made"
-        ),
+        "status": LAST_GOOD if failed and report else STATUS.get(str(entry.get("status")), "made"),
     }
 
 
@@ -158,7 +158,7 @@ def chargeback(entries: Sequence[Row]) -> list[Table]:
     for currency in sorted({one["currency"] or "" for one in found}):
         mine = [one for one in found if (one["currency"] or "") == currency]
         rows = _owners([row for one in mine for row in one["owners"]])
-        total = {"owner": "total", **_added([one["total"] for one in mine])}
+        total = {"owner": None, **_added([one["total"] for one in mine])}
         rows = [{**row, **_shares(row, total)} for row in rows]
         lines = [line(row, currency or None) for row in rows] + [line(total, currency or None, whole=True)]
         logs = f"{numbers.count(len(mine))} {'log' if len(mine) == 1 else 'logs'}"
@@ -178,9 +178,14 @@ def chargeback(entries: Sequence[Row]) -> list[Table]:
 
 
 def _owners(rows: Sequence[Row]) -> list[Row]:
-    names = dict.fromkeys(str(row["owner"]) for row in rows)
-    added = [{"owner": name, **_added([row for row in rows if str(row["owner"]) == name])} for name in names]
-    return sorted(added, key=lambda row: (-(row["cost"] or 0.0), -(row["input_tokens"] or 0), row["owner"]))
+    names = dict.fromkeys(row["owner"] for row in rows)
+    added = [{"owner": name, **_added([row for row in rows if row["owner"] == name])} for name in names]
+    return sorted(added, key=_place)
+
+
+def _place(row: Row) -> tuple[float, int, bool, str]:
+    """Most costly first, then most input, then by name with the unnamed last."""
+    return -(row["cost"] or 0.0), -(row["input_tokens"] or 0), row["owner"] is None, row["owner"] or ""
 
 
 def _added(rows: Sequence[Row]) -> Row:

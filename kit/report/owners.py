@@ -11,6 +11,7 @@ from kit.report.table import Table, plain
 
 Row = dict[str, Any]
 MOST_OWNERS = 20
+UNNAMED, TOTAL = "not named in the log", "all owners"
 SAVINGS = {
     "policy": "of the recommended policy against LRU",
     "retention": "of the recommended retention against the next best",
@@ -26,7 +27,7 @@ def owners(results: Row) -> Table | None:
         return None
     currency, kind = found.get("currency"), found.get("saving_of")
     lines = [line(row, currency) for row in rows[:MOST_OWNERS]]
-    lines.append(line({"owner": "total", **found["total"]}, currency, whole=True))
+    lines.append(line({**found["total"], "owner": TOTAL}, currency, whole=True))
     note = f"Tokens and cost: {plain(found.get('basis'))}."
     if kind:
         note += f" Saving over this log: {SAVINGS[kind]}; below zero: this owner pays more, so shares may exceed 100%."
@@ -36,6 +37,13 @@ def owners(results: Row) -> Table | None:
         "owners", "Chargeback by owner", head(currency), tuple(lines), note, marked=frozenset({len(lines) - 1}),
         narrow="scroll",
     )  # fmt: skip
+
+
+def name_of(owner: str | None) -> str:
+    """An owner as the log names it, in quotes where that is what a row of another kind is called."""
+    if owner is None:
+        return UNNAMED
+    return f'"{plain(owner)}"' if owner in (UNNAMED, TOTAL) else plain(owner)
 
 
 def head(currency: str | None) -> tuple[str, ...]:
@@ -52,7 +60,7 @@ def line(row: Row, currency: str | None, whole: bool = False) -> tuple[str, ...]
     tokens = (row.get("input_tokens"), row.get("read_tokens"), written, row.get("uncached_tokens"))
     cells = (numbers.count(row.get("requests")), *(numbers.short(amount) for amount in tokens))
     return (
-        plain(row.get("owner")),
+        TOTAL if whole else name_of(row.get("owner")),
         *cells,
         cost,
         shares[0],

@@ -44,10 +44,16 @@ class Table:
     muted: frozenset[int] = frozenset()
     narrow: str = "stack"
     kind: str = "table"
+    records: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def csv_href(self) -> str:
-        """The same cells as a `data:` link to a CSV file: numbers as numbers, their units in the head."""
+        """The same cells as a `data:` link to a CSV file: numbers as numbers, their units in the head.
+
+        `records` stand there instead, where a cell holds more than a file's column may.
+        """
+        if self.records:
+            return csv_link(self.records)
         columns: dict[str, list[Any]] = {}
         for place, head in enumerate(self.head):
             columns |= csv_columns(head, [row[place] for row in self.rows])
@@ -63,7 +69,7 @@ def csv_columns(head: str, cells: Sequence[Cell]) -> dict[str, list[Any]]:
     """The columns of a file for one column of a table, by their heads.
 
     Written numbers become numbers: one column with its unit in the head, or where units differ from row to row one more
-    for the unit; an interval two, low and high. A column with numbers is empty where the table shows "-".
+    for the unit; an interval two, low and high. A column with numbers is empty where the table has none.
     """
     units = {cell.unit for cell in cells if isinstance(cell, numbers.Written)}
     if not units:
@@ -78,12 +84,10 @@ def csv_columns(head: str, cells: Sequence[Cell]) -> dict[str, list[Any]]:
 
 
 def _raw(cell: Cell, end: int) -> Any:
-    """The number of a cell (of an interval that end) with nine figures; words stay words, once, "-" is nothing."""
+    """The number of a cell (of an interval that end) with nine figures; None where there is none or it is unknown."""
     if not isinstance(cell, numbers.Written):
-        return None if cell == numbers.ABSENT or end else _one_line(cell)
+        return None
     value = cell.value[end] if isinstance(cell.value, tuple) else cell.value
-    if value is None:
-        return str(cell)
     return float(f"{value:.9g}") if isinstance(value, float) else value
 
 
