@@ -104,7 +104,7 @@ def test_the_budget_axis_is_marked_to_its_ends():
 def test_finding_of_the_curve(results):
     # 0.33 / 0.72 = 45.8 % of the ceiling; 0.46 - 0.33 = 13 points.
     finding = charts.capacity_curve(results).finding
-    assert finding == "LRU reaches 46% of the ceiling at this budget; LFU with decay adds 13.0 pt"
+    assert finding == "LRU reaches 45.8% of the ceiling at this budget; LFU with decay adds 13.0 pt"
 
 
 def test_changes_are_relative_to_lru_in_money_or_in_points(results):

@@ -139,7 +139,27 @@ def test_without_prices_no_money_is_made_up():
     page = Page(report.render(report_fixture.results(priced=False)))
     assert "no price was found" in page.text and "+13.0 pt" in page.text
     assert not re.search(r"\$\d", page.text)
-    assert all(row[-1] == "not found" for row in page.tables["table-bills"][1:])
+    assert "No price was found." in page.text
+    # No bill, so no column of money that is all "not found": tokens by class, 66M + 124M + 10M = 200M.
+    assert page.tables["table-bills"][0] == [
+        "Policy", "Cache reads (tokens)", "Cache writes, short (tokens)", "Uncached input (tokens)",
+    ]  # fmt: skip
+    assert ["LRU", "66M", "124M", "10M"] in page.tables["table-bills"]
+
+
+def test_an_engine_of_ones_own_has_no_bill_to_miss():
+    """Neither a row nor a column of money that is not found: you run the engine, and what is missed is computed."""
+    engine = report_fixture.results(priced=False)
+    engine["settings"]["tier_mode"] = "engine"
+    for reading in ("both", "finance", "infra"):
+        page = Page(report.render(engine, reading))
+        for name in ("table-before_after", "table-bills", "table-policies"):
+            assert "Input bill" not in str(page.tables.get(name)) and "USD" not in str(page.tables.get(name))
+        assert [row[0] for row in page.tables["table-before_after"][1:]] == [
+            "Input tokens found cached", "Requests that found their prefix",
+        ]  # fmt: skip
+    assert "There is no bill: you run the engine." in Page(report.render(engine)).text
+    assert "Computed tokens per hit" in Page(report.render(engine)).tables["table-policies"][0]
 
 
 # Numbers
@@ -161,15 +181,22 @@ def test_each_condition_stands_on_its_own_with_what_is_asked(page):
         "Met: 74% of a day's top keys return the next day (threshold: at least 50%; 48% past it)"
         "Met: LFU with decay changes hit tokens by +13.0 pt (threshold: clearly better)"
     )
-    assert rows[8][1] == "Met: keys are flatcorrelation: not found (threshold: at most −0.30)"
+    assert rows[8][1] == "Met: keys are flatCannot tell: correlation (threshold: at most −0.30)"
 
 
 def test_what_a_rule_adds_to_its_conditions_is_kept(results):
     more = copy.deepcopy(results)
     line = more["decision"]["trail"][3]
-    line["measured"] = line["conditions"][0]["words"] + "; rows that cannot be told on this log: 5"
+    line["measured"] = line["conditions"][0]["words"] + "; rules that cannot be told on this log: 5"
     said = Page(report.render(more)).tables["table-decision_trail"][4][1]
-    assert said.endswith("52% short of it)rows that cannot be told on this log: 5")
+    assert said.endswith("52% short of it)rules that cannot be told on this log: 5")
+
+
+def test_a_rule_that_cannot_be_told_says_so_once(results):
+    """What is not known stands in the conditions; the outcome does not say it again."""
+    blind = copy.deepcopy(results)
+    blind["decision"]["trail"][8] |= {"outcome": "not consulted", "would_say": "cannot tell: correlation: not found"}
+    assert Page(report.render(blind)).tables["table-decision_trail"][9][2] == "not consulted: cannot tell"
 
 
 def test_tables_say_what_the_results_say(results, page):
@@ -221,7 +248,7 @@ def test_retention_says_when_it_saves_and_which_mix_costs_less(results):
     text = Page(report.render(mixed, "finance")).text
     assert "$15.00 less over this log with a mix of retentions than with the short retention (short) of" in text
     assert "95% interval $12.00 to $18.00; a saving only where it is not set already" in text
-    assert "(75% of the written tokens have the short one), counted with room for every prefix" in text
+    assert "(75% of the written tokens have the short one), counted as if every prefix had room" in text
     assert (
         "A mix costs $15.00 less again (95% interval $12.00 to $18.00): the long retention for prefixes that several "
         "sessions share and the short retention for the rest."
@@ -323,7 +350,7 @@ def test_one_cache_is_assumed_once(results):
 def test_page_one_explains_itself(page):
     """A reader without the words: what a cache holds, what it costs, what the proposed policy costs."""
     assert "A cache holds 1,000,000 tokens of them" in page.text
-    assert "LRU drops what was unused longest. Over this log the input by the model costs $515 with LRU, " \
+    assert "LRU drops what was unused longest. By the model the input costs $515 with LRU, " \
         "without any cache $600. With LFU with decay it costs $425." in page.text  # fmt: skip
 
 
@@ -331,7 +358,7 @@ def test_owners_pay_only_when_asked_and_add_up(results):
     assert "table-owners" not in Page(report.render(results)).tables
     asked = {**results, "chargeback": report_fixture.chargeback()}
     rows = Page(report.render(asked, "finance")).tables["table-owners"]
-    assert [row[0] for row in rows[1:]] == ["team-a", "team-b", "not found", "total"]
+    assert [row[0] for row in rows[1:]] == ["team-a", "team-b", "not named in the log", "all owners"]
     costs, savings = ([float(row[place].replace("−", "-").replace("$", "")) for row in rows[1:]] for place in (6, 8))
     assert sum(costs[:-1]) == pytest.approx(costs[-1]) and sum(savings[:-1]) == pytest.approx(savings[-1])
     assert [row[9] for row in rows[1:]] == ["166.7%", "−41.7%", "−25.0%", "100%"]  # 20, -5 and -3 of 12 dollars
@@ -361,7 +388,8 @@ def test_a_lead_of_nothing_is_no_lead(results):
     for row in near["replay"]:
         if row["capacity_label"] == "half":
             row["hit_token_ratio"] = 0.25 if row["policy"] == "lru" else 0.2504
-    assert "none of the 5 other policies tried finds 0.1 pt more than LRU, 25.0%." in Page(report.render(near)).text
+    text = Page(report.render(near)).text
+    assert "LRU finds 25.0%, and none of the 5 other policies tried finds 0.1 pt more." in text
 
 
 def test_no_single_change_matters_is_said(results):
@@ -383,8 +411,10 @@ def test_csv_links_carry_the_figures_numbers(results, page):
         assert float(found[row["policy"], str(row["capacity_tokens"])][3]) == row["hit_token_ratio"]
         assert int(found[row["policy"], str(row["capacity_tokens"])][2]) == row["hit_tokens"]
     trail = rows_of(links["report_decision_trail.csv"])
-    assert [row[2] for row in trail[1:]] == [row[2] for row in page.tables["table-decision_trail"][1:]]
-    assert trail[7][1].count("; Met: ") == 2  # three conditions in one cell
+    # The columns of the folder's decision_trail.csv, of the same names.
+    assert trail[0] == ["rule", "question", "measured", "threshold", "margin", "outcome", "would_say"]
+    for row, line in zip(trail[1:], results["decision"]["trail"], strict=True):
+        assert row[:3] == [str(line["rule"]), line["question"], line["measured"] or ""]
 
 
 def test_every_figure_has_alt_text_with_numbers_and_its_data(page):
@@ -415,8 +445,10 @@ def test_finance_reads_money_infra_reads_trail_curves_and_settings(results):
 
 def test_finance_is_told_the_rule_that_fired_in_three_lines(results):
     page = Page(report.render(results, "finance"))
-    said = "Why: rule 6 Asked Is reuse skewed and steady? Seen the top 5% of keys carry 61% of requests (threshold: at"
-    assert said in page.text
+    said = "Asked Rule 6: Is reuse skewed and steady? Seen The top 5% of keys carry 61% of requests (threshold: at"
+    assert f"Why: rule 6 {said}" in page.text
+    both, infra = (Page(report.render(results, reading)).text for reading in ("both", "infra"))
+    assert f"Why: the decision trail {said}" in both and said not in infra  # one file for both: the three lines lead
     assert "LFU with decay changes hit tokens by +13.0 pt (threshold: clearly better). So " in page.text
     assert "the same command without --for finance" in page.text
     assert "without --for finance" not in Page(report.render(results)).text
@@ -591,7 +623,7 @@ def test_a_written_number_is_a_number_in_the_file():
     assert rows_of(table.csv_href) == [
         ["Name", "Hit tokens", "Bill (USD)", "Found (share)", "Change (difference of shares)"],
         ["a", "270599834", "407.18", "0.9561", "-0.011"],
-        ["'=b", "8054", "", "not found", ""],
+        ["'=b", "8054", "", "", ""],  # nothing and unknown alike: a column of numbers holds numbers
     ]
 
 
@@ -616,7 +648,7 @@ def test_units_that_differ_by_row_and_intervals_are_columns_of_their_own():
         ["Measure", "Change", "Change, unit", "Interval (USD), low", "Interval (USD), high"],
         ["Price", "0.0005655", "USD", "-2.0", "3.0"],
         ["Found", "-0.25", "relative change", "", ""],
-        ["None", "", "", "too few", ""],
+        ["None", "", "", "", ""],
     ]
 
 
@@ -678,6 +710,11 @@ def test_index_is_sorted_by_money_and_failures_are_shown_with_their_reason():
         "engine/report.html",
     ]
     assert "5 logs: 4 with a report, 1 failed." in page.text
+    # A log that failed now and has an earlier report: the link stays, and says what it is.
+    again = {**ENTRIES[1], "report": "broken/report.html"}
+    later = Page(report.render_index([ENTRIES[0], again]))
+    assert later.values("a", "href") == ["small/report.html", "broken/report.html"]
+    assert later.tables["None"][-1][6] == "failed; the link opens the report of its last good run"
     assert "$4,040 a month" in page.text and "€100 a month" in page.text  # 40 + 4000; euros are not added to dollars
 
 
@@ -723,11 +760,24 @@ def test_index_charges_back_over_all_logs():
     entries = [{**ENTRIES[0], "chargeback": charged}, {**ENTRIES[2], "chargeback": charged}, ENTRIES[3]]
     page = Page(report.render_index(entries))
     rows = page.tables["table-owners_USD"]
-    assert [row[0] for row in rows[1:]] == ["team-a", "team-b", "not found", "total"]
+    assert [row[0] for row in rows[1:]] == ["team-a", "team-b", "not named in the log", "all owners"]
     assert [row[6] for row in rows[1:]] == ["$600.00", "$300.00", "$129.60", "$1,029.60"]
     assert [row[8] for row in rows[1:]] == ["$40.00", "−$10.00", "−$6.00", "$24.00"]
     assert "over 2 logs" in page.text
     assert "Chargeback" not in report.render_index(ENTRIES)
+
+
+def test_an_owner_called_like_another_row_stays_its_own(results):
+    """Owners "all owners", "not named in the log", "total" and "not found" merge with no row, here nor in the index."""
+    names = ["all owners", "not named in the log", "total", "not found"]
+    charged = report_fixture.chargeback()
+    charged["owners"] += [{**charged["owners"][0], "owner": name} for name in names]
+    named = copy.deepcopy(results) | {"chargeback": charged}
+    index = report.render_index([{**ENTRIES[0], "chargeback": charged}])
+    shown = ["team-a", '"all owners"', '"not named in the log"', "total", "not found", "team-b"]
+    shown += ["not named in the log", "all owners"]
+    for page, table in ((Page(report.render(named)), "table-owners"), (Page(index), "table-owners_USD")):
+        assert sorted(row[0] for row in page.tables[table][1:]) == sorted(shown)
 
 
 def test_index_of_hostile_names():

@@ -19,6 +19,7 @@ from kit.prices import Rates
 from kit.providers import Rule
 from kit.replay import Setting, default_capacity, miniature, pessimistic, room
 from kit.replay.miniature import Sample
+from kit.terms import TERMS
 
 HALF, ACTUAL, DOUBLE = "half", "actual", "double"
 
@@ -218,14 +219,19 @@ def _sample(
     )
 
 
+def _mode_words(mode: str) -> str:
+    found = TERMS[mode].sentence if mode in TERMS else ""
+    return f"tier mode {mode}: {found[:1].lower()}{found[1:].removesuffix('.')}" if found else f"tier mode {mode}"
+
+
 def _stated(paths: Paths | None, mode: str, origin: str, fleet: str) -> list[str]:
     """What every report says about how it counted."""
     if paths is None:
-        return [f"tier mode {mode}", f"budget: {origin}"]
+        return [_mode_words(mode), f"budget {origin}"]
     return [
-        f"tier mode {mode}",
-        f"budget: {origin}",
-        f"prefixes are counted in whole blocks of {paths.block_tokens} tokens"
+        _mode_words(mode),
+        f"budget {origin}",
+        f"prefixes are counted in whole blocks of {paths.block_tokens:,} tokens"
         if paths.block_tokens > 1
         else "prefixes are counted to the token",
         f"intervals over {paths.block_basis}; the warm window is {paths.warm_basis}",

@@ -11,7 +11,7 @@ import altair as alt
 from kit import numbers
 from kit.charts import pick
 from kit.charts.figure import Figure
-from kit.charts.labels import spread, thin
+from kit.charts.labels import listed, spread, thin
 from kit.charts.theme import GREY, INK, LINE, MUTED, Look, look_of
 
 MOST_LABELLED = 8
@@ -241,7 +241,7 @@ def _finding(results: Row) -> str:
         return "What each policy keeps, by budget"
     reach = f"LRU finds {numbers.percent(lru)} of input tokens cached at this budget"
     if ceiling:
-        reach = f"LRU reaches {numbers.percent(lru / ceiling, 0)} of the ceiling at this budget"
+        reach = f"LRU reaches {numbers.percent(lru / ceiling)} of the ceiling at this budget"
     if best is None:
         return reach
     gain = best["hit_token_ratio"] - lru
@@ -293,11 +293,7 @@ def same_lines(results: Row) -> list[str]:
     for policy in sorted(found, key=lambda name: (name != "lru", name)):
         alike.setdefault(tuple(sorted(found[policy].items())), []).append(policy)
     titles = [[pick.title_of(results, policy) for policy in group] for group in alike.values() if len(group) > 1]
-    return [f"{_listed(same)} {'finds' if len(same) == 1 else 'find'} what {first} finds." for first, *same in titles]
-
-
-def _listed(words: list[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+    return [f"{listed(same)} {'finds' if len(same) == 1 else 'find'} what {first} finds." for first, *same in titles]
 
 
 def _data(results: Row, rows: list[Row]) -> list[Row]:

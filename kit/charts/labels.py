@@ -27,3 +27,8 @@ def thin(points: list[dict], most: int) -> list[dict]:
         return points
     step = (len(points) - 1) / (most - 1)
     return [points[round(index * step)] for index in range(most)]
+
+
+def listed(words: list[str]) -> str:
+    """Words as a reader would say them: ``a, b and c``."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

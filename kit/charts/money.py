@@ -12,6 +12,7 @@ from kit.charts.figure import Figure
 from kit.charts.theme import BLUE, GREY, look_of
 
 Row = dict[str, Any]
+LEAST_GAIN = 0.0005  # what is written as 0.0
 ZERO_PLAIN = "datum.value === 0 ? '0' : datum.label"
 
 
@@ -52,7 +53,9 @@ def _cause_bars(rows: list[Row], field: str, currency: str, width: int) -> Any:
     title = f"Billed for missed tokens ({currency})" if field == "money" else "Missed tokens"
     room = max(len(row["text"]) for row in rows) * 7 + 8
     scale = alt.Scale(domain=[0, max(row[field] for row in rows) or 1], nice=False)
-    x = alt.X(f"{field}:Q", scale=scale, axis=alt.Axis(title=title, format="~s", tickCount=4))
+    small = field == "money" and max(row[field] for row in rows) < 10_000
+    axis = alt.Axis(title=title, format="," if small else "~s", tickCount=4, labelExpr=ZERO_PLAIN)
+    x = alt.X(f"{field}:Q", scale=scale, axis=axis)
     y = alt.Y(
         "cause:N",
         sort=[row["cause"] for row in rows],
@@ -110,7 +113,7 @@ def policy_change(results: Row, width: int = 640) -> Figure | None:
     chart = _dots(points, title, width)
     return Figure(
         "policy_change",
-        _change_finding(points, measure),
+        _change_finding(points, measure, pick.all_alike(results)),
         _change_alt(points, measure),
         _change_caption(points),
         chart,
@@ -170,12 +173,16 @@ def _change_text(point: Row, measure: str) -> str:
     return f"{point['label']} {write(point['change'])}{band}"
 
 
-def _change_finding(points: list[Row], measure: str) -> str:
+def _change_finding(points: list[Row], measure: str, alike: bool) -> str:
     best = points[0]
-    better = best["change"] < 0 if measure == "cost_per_request" else best["change"] > 0
+    if alike:
+        return "Every other policy tried finds exactly what LRU finds"
+    gain = -best["change"] if measure == "cost_per_request" else best["change"]
     what = "cost per request" if measure == "cost_per_request" else "tokens found cached"
-    if not better:
+    if gain <= 0:
         return f"No other policy improves {what} over LRU"
+    if gain < LEAST_GAIN:
+        return f"No other policy improves {what} by 0.1{'%' if measure == 'cost_per_request' else ' pt'} over LRU"
     lost = "low" in best and best["low"] <= 0 <= best["high"]
     return f"Best against LRU on {what}: {_change_text(best, measure)}" + ("; too close to call" if lost else "")
 

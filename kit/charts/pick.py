@@ -79,10 +79,23 @@ def online(rows: Iterable[Row]) -> list[Row]:
 
 
 def policies_at_actual(results: Row) -> list[Row]:
-    """Rows of every online policy at the budget under study, best hit-token ratio first, ties by name."""
+    """Rows of every online policy at the budget under study, best hit-token ratio first, of equals LRU first."""
     capacity = actual_capacity(results)
     rows = [row for row in online(replay_rows(results)) if row.get("capacity_tokens") == capacity]
-    return sorted(rows, key=lambda row: (-(row.get("hit_token_ratio") or 0.0), row["policy"]))
+    return sorted(rows, key=lambda row: (-(row.get("hit_token_ratio") or 0.0), row["policy"] != "lru", row["policy"]))
+
+
+def alike(results: Row) -> list[Row]:
+    """Rows of the policies that find and cost exactly what LRU does at the budget under study."""
+    lru = at_actual(results, "lru") or {}
+    same = [lru.get("hit_tokens"), lru.get("cost")]
+    others = [row for row in policies_at_actual(results) if row["policy"] != "lru"]
+    return [row for row in others if lru and [row.get("hit_tokens"), row.get("cost")] == same]
+
+
+def all_alike(results: Row) -> bool:
+    """True where every other policy that was tried finds and costs exactly what LRU does at the budget under study."""
+    return 0 < len(alike(results)) == len(policies_at_actual(results)) - 1
 
 
 def proposed_policy(results: Row) -> str:

@@ -207,5 +207,7 @@ def _rank_alt(results: Row) -> str:
 
 def _rank_caption(results: Row) -> str:
     value, count = (pick.get(results, f"value_rank.spearman_length_{name}") for name in ("value", "count"))
+    if value is None or count is None:
+        return "Too few keys for a rank correlation of length with use."
     value, count = numbers.signed(value, 2), numbers.signed(count, 2)
     return f"Rank correlation (Spearman, over keys) of length with length x count {value}, with count {count}."

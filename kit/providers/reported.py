@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kit.numbers import percent
 from kit.prices import Rate, Rates, rate_sums
 from kit.providers.rules import Rule, rule_for, rule_named
 
@@ -121,6 +122,6 @@ def _reasons(rule: Rule, provider: str | None, model: str | None, share: float) 
     ttl = f"{choice.name} ({choice.seconds} s)" if choice and choice.seconds else "not published"
     minimum = f"{rule.minimum_tokens:,} tokens" if rule.minimum_tokens else "not published"
     return [
-        f"{name} carries {share:.1%} of the input tokens; its rule {rule.id} of {rule.as_of} is used for all of them",
+        f"{percent(share)} of the input tokens are of {name}; its rule {rule.id} of {rule.as_of} is used for all",
         f"published TTL {ttl}, minimum prefix {minimum}",
     ]

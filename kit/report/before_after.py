@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date
 from typing import Any
 
 from kit import numbers
@@ -22,9 +23,14 @@ def before_after(results: Row) -> Table | None:
     if not row or not lru:
         return None
     title = pick.title_of(results, row["policy"])
-    head = ("Measure", "LRU", title if is_switch(results) else f"{title}, not recommended", "Change", "95% interval")
+    caption, beside = "Before and after", title
+    if not is_switch(results):
+        caption, beside = "LRU beside the best other policy", f"{title}, not recommended"
+    if pick.all_alike(results):
+        caption, beside = "LRU beside the other policies", "Every other policy tried"
+    head = ("Measure", "LRU", beside, "Change", "95% interval")
     lines = [*_money_lines(results, lru, row), *_token_lines(lru, row)]
-    return Table("before_after", f"Before and after, {span_words(results)}", head, tuple(lines), _note(results))
+    return Table("before_after", f"{caption}, {span_words(results)}", head, tuple(lines), _note(results))
 
 
 def _note(results: Row) -> str:
@@ -53,8 +59,24 @@ def window_words(results: Row) -> str:
 
 def span_words(results: Row) -> str:
     """How much time the figures cover."""
-    days = pick.get(results, "log.days")
-    return f"over {numbers.count(days)} calendar {'day' if days == 1 else 'days'}" if days else "over the whole log"
+    days, span = pick.get(results, "log.days"), _span_days(results)
+    if pick.get(results, "log.has_clock") is False:
+        return "over the whole log, which has no common clock"
+    if not days:
+        return "over the whole log"
+    if span is not None and span > days:
+        return f"over {numbers.count(days)} days with requests, of {numbers.count(span)}"
+    return f"over {numbers.count(days)} calendar {'day' if days == 1 else 'days'}"
+
+
+def _span_days(results: Row) -> int | None:
+    """Calendar days from the first request to the last, both counted; None where the log has no dates."""
+    ends = [str(pick.get(results, f"log.{end}") or "")[:10] for end in ("start", "end")]
+    try:
+        start, end = (date.fromisoformat(text) for text in ends)
+    except ValueError:
+        return None
+    return (end - start).days + 1
 
 
 def _band(row: Row, measure: str, write: Callable[[float], str], scale: float = 1.0) -> str:
@@ -65,6 +87,8 @@ def _band(row: Row, measure: str, write: Callable[[float], str], scale: float = 
 
 
 def _money_lines(results: Row, lru: Row, row: Row) -> list[Line]:
+    if pick.get(results, "settings.tier_mode") == "engine":
+        return []  # there is no bill: you run the engine
     if not has_money(results) or row.get("cost_per_request") is None:
         return [("Input bill", numbers.NOT_FOUND, numbers.NOT_FOUND, numbers.ABSENT, numbers.ABSENT)]
     currency = pick.get(results, "money.currency", "USD")
@@ -76,10 +100,14 @@ def _money_lines(results: Row, lru: Row, row: Row) -> list[Line]:
 
 
 def _cost_line(name: str, lru: Row, row: Row, currency: str) -> Line:
-    def change(amount: float) -> str:
-        return numbers.unit_price_change(amount, currency)
-
     before, after = lru["cost_per_request"] * 1000, row["cost_per_request"] * 1000
+    in_cents = min(before, after) >= 0.1
+
+    def change(amount: float) -> str:
+        return (
+            numbers.money_change(amount, currency, True) if in_cents else numbers.unit_price_change(amount, currency)
+        )
+
     written = (numbers.unit_price(amount, currency) for amount in (before, after))
     return (name, *written, change(after - before), _band(row, "cost_per_request", change, 1000))
 

@@ -82,7 +82,7 @@ def fleet(results: Row) -> Table | None:
     if not found:
         return None
     currency = pick.get(results, "money.currency") or "USD"
-    lines = tuple(
+    lines: tuple[tuple[str, ...], ...] = tuple(
         (
             plain(row.get("title")),
             numbers.percent(row.get("hit_token_ratio")),
@@ -94,10 +94,12 @@ def fleet(results: Row) -> Table | None:
         for row in found.get("rows", [])
     )
     base = next((row.get("title") for row in found["rows"] if row.get("routing") == found.get("base")), "the base")
-    head = (
+    head: tuple[str, ...] = (
         "Routing", "Tokens found cached", "Hit tokens", "Change", "95% interval", "Requests on the busiest",
         f"Input bill ({currency})",
     )  # fmt: skip
+    if all(row.get("cost") is None for row in found.get("rows", [])):
+        head, lines = head[:-1], tuple(line[:-1] for line in lines)
     size, total = (numbers.count(found.get(name)) for name in ("capacity_tokens", "total_capacity_tokens"))
     left = "".join(f" {plain(row.get('routing'))}: {plain(row.get('reason'))}." for row in found.get("left_out", []))
     note = f"Change against: {plain(base).lower()}. LRU, all requests, {size} tokens each, {total} together.{left}"

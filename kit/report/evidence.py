@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+from itertools import groupby
 from typing import Any
 
 from kit import charts, numbers
@@ -9,14 +11,18 @@ from kit.charts import pick
 from kit.report.before_after import window_words
 from kit.report.engine import sample_label, with_seeds
 from kit.report.interactive import budgets
-from kit.report.table import Cell, Picture, Section, Table, Text, csv_link, plain, svg_link, written
+from kit.report.table import Cell, Part, Picture, Section, Table, Text, csv_link, plain, svg_link, written
 
 Row = dict[str, Any]
+TRAIL_COLUMNS = ("rule", "question", "measured", "threshold", "margin", "outcome", "would_say")
 WIDE, NARROW = 720, 340
 
 
-def trail(results: Row) -> Section:
-    """Every rule in order: what the log shows, what each condition asks, the outcome; the fired one marked in words."""
+def trail(results: Row, before: tuple[Part, ...] = ()) -> Section:
+    """Every rule in order: what the log shows, what each condition asks, the outcome; the fired one marked in words.
+
+    `before` is what stands above the table.
+    """
     lines = pick.get(results, "decision.trail", [])
     fired = pick.get(results, "decision.rule")
     rows = tuple(
@@ -39,8 +45,9 @@ def trail(results: Row) -> Section:
             for place, words in enumerate(line.get("outcome") or "" for line in lines)
             if words.startswith("not consulted")
         ),
+        records=tuple({name: line.get(name) for name in TRAIL_COLUMNS} for line in lines),
     )
-    return Section("trail", "Why: the decision trail", (table,), frozenset({"infra"}))
+    return Section("trail", "Why: the decision trail", (*before, table), frozenset({"infra"}))
 
 
 def _conditions(line: Row) -> Cell:
@@ -55,7 +62,10 @@ def _conditions(line: Row) -> Cell:
 
 def _condition(one: Row) -> str:
     words, asked = (plain(one.get(key) or "", longest=2000) for key in ("words", "asked"))
-    verdict = {True: "Met: ", False: "Not met: "}.get(one.get("holds"), "")  # type: ignore[arg-type]
+    if one.get("holds") is None:
+        words, verdict = words.removesuffix(f": {numbers.NOT_FOUND}"), "Cannot tell: "
+    else:
+        verdict = "Met: " if one["holds"] else "Not met: "
     if asked in ("yes", "over 0"):
         return f"{verdict}{words}"
     asked = "clearly better" if "interval" in asked else f"{asked}{_distance(one)}"
@@ -74,7 +84,8 @@ def _distance(one: Row) -> str:
 
 def outcome_words(line: Row) -> str:
     """The outcome of a rule; one that was not consulted or was skipped also says what it would have said."""
-    outcome, would = plain(line.get("outcome") or numbers.NOT_FOUND), line.get("would_say")
+    outcome, would = plain(line.get("outcome") or numbers.NOT_FOUND), str(line.get("would_say") or "")
+    would = would if not would.startswith("cannot tell") else "cannot tell"  # the conditions beside it say what
     return f"{outcome}: {plain(would)}" if would and outcome.startswith(("not consulted", "skipped")) else outcome
 
 
@@ -137,7 +148,7 @@ def policies(results: Row) -> Table | None:
     rows, capacity = pick.policies_at_actual(results), pick.actual_capacity(results)
     if not rows:
         return None
-    currency = pick.get(results, "money.currency", "USD")
+    currency, billed = pick.get(results, "money.currency", "USD"), pick.get(results, "settings.tier_mode") != "engine"
     lines = [_bound("Ceiling (no limit)", pick.get(results, "bounds.ceiling")), *_optimum(results, capacity)]
     proposed = pick.proposed_policy(results)
     chances = {row.get("policy"): row.get("probability_best") for row in pick.get(results, "decision.standings", [])}
@@ -164,16 +175,20 @@ def policies(results: Row) -> Table | None:
         "Missed, evicted",
         "Missed, expired",
         f"Input bill ({currency})",
-        "Billed tokens per hit",
+        "Billed tokens per hit" if billed else "Computed tokens per hit",
         "Chance to be best",
+    )
+    cells = [place for place, name in enumerate(head) if billed or not name.startswith("Input bill")]
+    told = "Billed tokens per hit request: input-token equivalents" if billed else (
+        "Computed tokens per hit request: what was not found, over the requests that found their prefix"
     )
     return Table(
         "policies",
         f"Every policy at {numbers.count(capacity)} tokens, {window_words(results)}",
-        head,
-        tuple(lines),
-        "Billed tokens per hit request: input-token equivalents. Chance to be best: over bootstrap draws; "
-        "policies that find exactly the same count as one.",
+        tuple(head[place] for place in cells),
+        tuple(tuple(line[place] for place in cells) for line in lines),
+        f"{told}. Chance to be best: over bootstrap draws; policies that find exactly the same count as one, and a "
+        "policy without a chance is a yardstick, not one to choose.",
         marked=marked,
         narrow="scroll",
     )
@@ -271,6 +286,7 @@ def top_keys(results: Row) -> Table | None:
     )
     note = plain(pick.get(results, "concentration.cut_sentence", ""))
     note += " A request has one key and may hold others, shorter ones, on its way: those count as holding."
+    note += " Reusable tokens count where no key above holds them already."
     return Table("top_keys", "The most used keys", head, lines, note, narrow="scroll")
 
 
@@ -303,16 +319,32 @@ def gaps(results: Row) -> Table | None:
 def days(results: Row) -> Table | None:
     """Traffic and what LRU finds, day by day."""
     rows = pick.get(results, "days", [])
-    if len(rows) < 2:
+    if len(rows) < 2 or pick.get(results, "log.has_clock") is False:
         return None
+    counted = str(rows[0].get("day")).startswith("1970-01-01")
     lines = tuple(
         (
-            plain(row.get("day")),
-            numbers.count(row.get("requests")),
-            numbers.short(row.get("input_tokens")),
-            numbers.percent(row.get("hit_token_ratio_lru")),
+            _days_named([str(row.get("day")) for row in run], counted),
+            numbers.count(run[0].get("requests")),
+            numbers.short(run[0].get("input_tokens")),
+            numbers.percent(run[0].get("hit_token_ratio_lru")) if run[0].get("requests") else numbers.ABSENT,
         )
-        for row in rows[:62]
+        for run in _runs(rows)[:62]
     )
-    head = ("Day (UTC)", "Requests", "Input tokens", "Found cached with LRU")
+    head = ("Day of the log" if counted else "Day (UTC)", "Requests", "Input tokens", "Found cached with LRU")
     return Table("days", "Day by day", head, lines, narrow="scroll")
+
+
+def _runs(rows: list[Row]) -> list[list[Row]]:
+    """Each day alone, days without requests that follow each other together."""
+    return [
+        part
+        for idle, run in groupby(rows, key=lambda row: not row.get("requests"))
+        for part in ([list(run)] if idle else [[row] for row in run])
+    ]
+
+
+def _days_named(days: list[str], counted: bool) -> str:
+    """A day or a run of days by date, or counted from 1 where the log's times are relative to its start."""
+    names = [str((date.fromisoformat(day) - date(1970, 1, 1)).days + 1) if counted else plain(day) for day in days]
+    return names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"

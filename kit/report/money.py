@@ -13,7 +13,7 @@ from kit.report.money_reported import warnings, write_class
 from kit.report.owners import owners
 from kit.report.retention import mixed, retention
 from kit.report.table import Items, Part, Section, Table, Text, plain
-from kit.report.verdict import has_money, is_switch
+from kit.report.verdict import has_money, is_switch, no_bill
 
 Row = dict[str, Any]
 CLASSES = (
@@ -22,6 +22,12 @@ CLASSES = (
     ("write_long_tokens", "Cache writes, long"),
     ("uncached_tokens", "Uncached input"),
 )
+ENGINE_CLASSES = {
+    "read_tokens": "Found cached",
+    "write_tokens": "Computed, then cached",
+    "write_long_tokens": "Computed, then cached for long",
+    "uncached_tokens": "Computed, not cached",
+}
 LABELS = {"LIST": "list prices", "CONTRACT": "prices of your contract", "INVOICED": "prices of an invoice"}
 
 
@@ -43,6 +49,8 @@ def bills(results: Row) -> Table | None:
     rows = pick.policies_at_actual(results)
     if not rows:
         return None
+    if not has_money(results):
+        return _tokens_by_class(results, rows)
     currency, proposed = pick.get(results, "money.currency") or "USD", pick.proposed_policy(results)
     rows = sorted(rows, key=lambda row: (row.get("cost") is None, row.get("cost") or 0.0, row["policy"] != "lru"))
     parts = {row["policy"]: _class_costs(results, row["policy"]) for row in rows}
@@ -59,6 +67,20 @@ def bills(results: Row) -> Table | None:
     marked = frozenset(place for place, row in enumerate(rows) if is_switch(results) and row["policy"] == proposed)
     caption = f"Input bill {span_words(results)}, by policy"
     return Table("bills", caption, head, lines, _price_note(results), marked=marked, narrow="scroll")
+
+
+def _tokens_by_class(results: Row, rows: list[Row]) -> Table:
+    """What each policy finds and what it does not, by what becomes of it; tokens, for there is no bill."""
+    names = dict(CLASSES) if pick.get(results, "settings.tier_mode") != "engine" else ENGINE_CLASSES
+    shown = [name for name in names if name != "write_long_tokens" or any(row.get(name) for row in rows)]
+    lines = tuple(
+        (pick.title_of(results, row["policy"]), *(numbers.short(row.get(name)) for name in shown)) for row in rows
+    )
+    proposed = pick.proposed_policy(results)
+    marked = frozenset(place for place, row in enumerate(rows) if is_switch(results) and row["policy"] == proposed)
+    head = ("Policy", *(f"{names[name]} (tokens)" for name in shown))
+    caption = f"Input tokens {span_words(results)}, by policy"
+    return Table("bills", caption, head, lines, "Each row adds up to all input tokens.", marked=marked, narrow="scroll")
 
 
 def _class_costs(results: Row, policy: str) -> list[float | None]:
@@ -91,8 +113,6 @@ def add_up(amounts: list[float]) -> list[float]:
 
 
 def _price_note(results: Row) -> str:
-    if not has_money(results):
-        return "No price: amounts are not found, token classes still add up to all input tokens."
     label = LABELS.get(str(pick.get(results, "money.label")), "prices")
     dated = f", checked {plain(pick.get(results, 'money.lock_date'))}" if pick.get(results, "money.lock_date") else ""
     share = pick.get(results, "money.priced_token_share")
@@ -149,7 +169,7 @@ def rates(results: Row) -> Table | None:
         return None
     lines = tuple(
         (
-            plain(row.get("model") or "all models"),
+            _priced_model(row),
             *(
                 numbers.unit_price(row.get(field), row.get("currency") or "USD")
                 for field in ("input", "read", "write_short", "write_long", "output")
@@ -166,6 +186,14 @@ def rates(results: Row) -> Table | None:
     return Table(
         "rates", "Prices per million tokens", head, lines, note, text_columns=frozenset({0, 6, 7}), narrow="scroll"
     )
+
+
+def _priced_model(row: Row) -> str:
+    """The model of a price, and the prompts it holds for where their length decides."""
+    model, above, to = plain(row.get("model") or "all models"), row.get("tier_above"), row.get("tier_to")
+    if above:
+        return f"{model}, prompts over {numbers.count(above)} tokens"
+    return f"{model}, prompts to {numbers.count(to)} tokens" if to else model
 
 
 def _checked(results: Row) -> str:
@@ -187,6 +215,8 @@ def left_out(results: Row) -> list[str]:
     output = pick.get(results, "money.output_cost")
     said = f" They would add {numbers.money(output, currency)}." if output is not None else ""
     lines = [f"Output tokens are left out: no eviction policy changes them.{said}"]
+    if why := no_bill(results):
+        return [f"{why[:1].upper()}{why[1:]}.", *map(plain, pick.get(results, "money.warnings", []))]
     if has_money(results):
         scaling = pick.get(results, "decision.saving_per_month.scaling")
         lines += [f"Money per month: {plain(scaling)}; growth is not foreseen."] if scaling else []

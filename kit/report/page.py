@@ -17,7 +17,7 @@ from kit.report.batch import view
 from kit.report.before_after import before_after
 from kit.report.table import Section, plain
 from kit.report.verdict import verdict
-from kit.report.verdict_trail import short_trail
+from kit.report.verdict_trail import in_short, short_trail
 
 Row = dict[str, Any]
 READINGS = ("both", "finance", "infra")
@@ -56,7 +56,7 @@ def style() -> str:
 def sections(results: Row, reading: str) -> list[Section]:
     """The sections of a reading: "finance" has a short trail, no curves and settings, "infra" no bills and prices."""
     every = [
-        evidence.trail(results) if reading != "finance" else short_trail(results),
+        short_trail(results) if reading == "finance" else evidence.trail(results, in_short(results, reading)),
         evidence.evidence(results) if reading != "finance" else None,
         settings.settings(results, reading == "infra") if reading != "finance" else None,
         engine.engine(results) if reading != "finance" else None,

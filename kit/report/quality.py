@@ -81,9 +81,9 @@ def _other_budgets(results: Row) -> list[str]:
         lead = f"At {label} the budget ({numbers.short(lru['capacity_tokens'])} tokens)"
         ahead = best["hit_token_ratio"] - lru["hit_token_ratio"]
         if ahead < MENTIONED:
-            more = "more than LRU" if best["policy"] == "lru" else "0.1 pt more than LRU"
-            tried = f"none of the {len(rows) - 1} other policies tried"
-            lines.append(f"{lead} {tried} finds {more}, {numbers.percent(lru['hit_token_ratio'])}.")
+            more = "more" if best["policy"] == "lru" else "0.1 pt more"
+            tried = f"none of the {len(rows) - 1} other policies tried finds {more}"
+            lines.append(f"{lead} LRU finds {numbers.percent(lru['hit_token_ratio'])}, and {tried}.")
         else:
             gain = numbers.points(ahead).lstrip("+")
             lines.append(
@@ -102,13 +102,14 @@ def _other_assumption(results: Row) -> list[str]:
     currency = pick.get(results, "money.currency", "USD")
     ratios = [numbers.percent((row or {}).get("hit_token_ratio")) for row in pair]
     costs = [(row or {}).get("cost") for row in pair]
+    lead = "With a shorter time to live, lost reads and late writes (pessimistic),"
+    if [(row or {}).get("hit_tokens") for row in pair[:1]] == [(row or {}).get("hit_tokens") for row in pair[1:]]:
+        once = f", at {numbers.money(costs[0], currency)}" if None not in costs and costs[0] == costs[1] else ""
+        return [f"{lead} LRU and {title} both find {ratios[0]} of tokens cached{once}."]
     money = (
         f", {numbers.money(costs[0], currency)} and {numbers.money(costs[1], currency)}" if None not in costs else ""
     )
-    return [
-        "With a shorter time to live, lost reads and late writes (pessimistic), "
-        f"LRU and {title} find {ratios[0]} and {ratios[1]} of tokens cached{money}."
-    ]
+    return [f"{lead} LRU and {title} find {ratios[0]} and {ratios[1]} of tokens cached{money}."]
 
 
 def quality(results: Row) -> Section:
@@ -118,7 +119,7 @@ def quality(results: Row) -> Section:
     one_cache = any("replica" in line for line in assumed)
     warned = [line for line in log.get("warnings") or [] if not (one_cache and str(line).startswith("no replica"))]
     assumed += [plain(line) for line in [*(log.get("derived") or []), *warned]]
-    assumed = [sentence(line) for line in assumed]
+    assumed = [sentence(line.removeprefix("node: ")) for line in assumed]
     parts: list[Part] = [Items(tuple(dict.fromkeys(assumed))), _rows(log)]
     opened = [plain(line) for line in log.get("cannot_tell") or []]
     if log.get("missing"):
@@ -132,9 +133,9 @@ def quality(results: Row) -> Section:
 
 
 def sentence(line: str) -> str:
-    """A remark as a sentence: a capital first, a full stop last; an identifier that opens it keeps its spelling."""
+    """A remark as a sentence: a capital first, a full stop last; a column's name that opens it keeps its spelling."""
     first = line.split(" ")[0]
-    line = line if "_" in first or not line else line[0].upper() + line[1:]
+    line = line if "_" in first or first.endswith(":") or not line else line[0].upper() + line[1:]
     return line if line.endswith((".", "!", "?")) else f"{line}."
 
 
@@ -180,7 +181,8 @@ def footer(results: Row) -> Words:
     set_ones = ", ".join(
         f"{plain(name)}={_parameter(value)}" for name, value in parameters.items() if value not in (None, {}, [])
     )
-    sheet = " ".join(plain(money[key]) for key in ("price_version", "lock_date") if money.get(key)) or numbers.NOT_FOUND
+    sheet = " ".join(plain(money[key]) for key in ("price_version", "lock_date") if money.get(key))
+    told = f"{sheet}, {money.get('currency') or 'USD'}, {plain(money.get('label') or numbers.NOT_FOUND)}"
     files = ", ".join(plain(name).rsplit("/", 1)[-1] for name in (log.get("files") or [])[:5])
     pairs = [
         (
@@ -190,7 +192,7 @@ def footer(results: Row) -> Words:
         ),
         ("Kit", plain(results.get("kit_version") or note.get("kit_version") or numbers.NOT_FOUND)),
         ("Parameters", set_ones or "defaults"),
-        ("Prices", f"{sheet}, {money.get('currency') or 'USD'}, {plain(money.get('label') or numbers.NOT_FOUND)}"),
+        ("Prices", told if sheet else "none used"),
         ("Reproduce", plain(note.get("command") or numbers.NOT_FOUND)),
     ]
     return Words(tuple(pairs))

@@ -42,17 +42,12 @@ def retention(results: Row) -> Table | None:
     head = ("Requests", *heads, "Choice", "Saving over the next best, keep-alive aside (95% interval)")
     said = [plain(line) for line in pick.get(results, "ttl_verdict.assumptions", [])]
     note = " ".join(f"{line[:1].upper()}{line[1:]}." for line in said)
-    note += (
-        " So these costs are below the bill of a limited budget."
-        if pick.get(results, "settings.capacity_tokens")
-        else ""
-    )
     text = frozenset({0, len(choices) + 1})
     return Table("retention", "What each retention would cost over this log", head, lines, note, text, narrow="scroll")
 
 
 def _group_name(group: Row) -> str:
-    dimension, name = str(group.get("dimension") or ""), plain(group.get("group") or "")
+    dimension, name = str(group.get("dimension") or ""), plain(group.get("group") or "not named in the log")
     if dimension == "segment" and name in SEGMENTS:
         return SEGMENTS[name]
     if dimension == "all":
@@ -158,7 +153,7 @@ def room_words(results: Row, choice: str, is_mix: bool) -> str:
     share = {"short": None if used is None else 1 - used, "long": used}.get(choice)
     it = f"the {choice} one" if is_mix else "it"
     known = f" ({numbers.percent(share, 0)} of the written tokens have {it})" if share is not None else ""
-    return f"a saving only where it is not set already{known}, counted with room for every prefix"
+    return f"a saving only where it is not set already{known}, counted as if every prefix had room"
 
 
 def best_mix(results: Row) -> Mix | None:
@@ -175,7 +170,8 @@ def best_mix(results: Row) -> Mix | None:
     saved = sum(saved for _, saved in best)
     if saved <= 0:
         return None
-    parts = ", ".join(f"{RETENTIONS[str(row['choice'])]} for {_group_name(row)}" for row, _ in best)
+    named = [(RETENTIONS[str(row["choice"])], _group_name(row).replace(": ", " ", 1)) for row, _ in best]
+    parts = ", ".join(f"{retention} for {group}" for retention, group in named)
     rest = "" if len(best) == len(rows) else f" and {RETENTIONS.get(str(overall), plain(overall))} for the rest"
     alone = len(best) == 1 and best[0][0].get("next_best") == overall
     return Mix(saved, (best[0][0].get("saving") or None) if alone else None, f"{parts}{rest}")

@@ -11,6 +11,7 @@ from kit.report.table import Section, Table, plain
 
 Row = dict[str, Any]
 MOST_ROWS = 30
+ACTIONS = {1: ", fix the prompt layout", 2: ", change the retention", 4: ", buy capacity"}  # rules that keep LRU
 
 
 def settings(results: Row, with_retention: bool) -> Section:
@@ -46,20 +47,20 @@ def what_to_set(results: Row) -> Table | None:
 
 def sensitivity(results: Row) -> Table | None:
     """The verdict taken again where one thing is different."""
-    rows = pick.get(results, "decision.sensitivity.map", [])
+    rows = _varied(results)
     if not rows:
         return None
     lines = tuple(
         (
             plain(row.get("words") or row.get("dimension")),
             numbers.ABSENT if row.get("rule") is None else str(row["rule"]),
-            pick.title_of(results, str(row.get("policy"))),
+            pick.title_of(results, str(row.get("policy"))) + ACTIONS.get(row.get("rule") or 0, ""),
             "yes" if row.get("flips") else "no",
         )
         for row in rows[:MOST_ROWS]
     )
     flips = frozenset(place for place, row in enumerate(rows[:MOST_ROWS]) if row.get("flips"))
-    head = ("One thing different", "Rule", "Policy", "Changes it")
+    head = ("One thing different", "Rule", "Advice", "Changes it")
     return Table(
         "sensitivity",
         "The verdict, were one thing different",
@@ -71,15 +72,22 @@ def sensitivity(results: Row) -> Table | None:
     )
 
 
+def _varied(results: Row) -> list[Row]:
+    """The single changes that were tried; none where nothing was replayed, so that nothing could differ."""
+    found: list[Row] = pick.get(results, "decision.sensitivity.map", [])
+    return [] if pick.get(results, "decision.sensitivity.note") and pick.at_actual(results, "lru") is None else found
+
+
 def flips_sentence(results: Row) -> str:
     """How many single changes would change the answer, the nearest of them, and what could not be tried."""
-    rows = pick.get(results, "decision.sensitivity.map", [])
+    rows, note = _varied(results), pick.get(results, "decision.sensitivity.note")
+    told = [f"{note[0].upper()}{note[1:]}."] if note else []
     if not rows:
-        return ""
+        return "Nothing could be replayed, so nothing was varied." if told else ""
     flips = sum(bool(row.get("flips")) for row in rows)
     tried = numbers.count(len(rows))
-    note = pick.get(results, "decision.sensitivity.note")
-    told = [f"{note[0].upper()}{note[1:]}."] if note else []
+    if not flips and len(rows) == 1:
+        return " ".join(map(plain, [f"The answer is the same {rows[0].get('words')}.", *told]))
     if not flips:
         said = f"None of {tried} single changes tried (budget, prices, retention and others) changes the answer."
         return " ".join(map(plain, [said, *told]))

@@ -8,12 +8,15 @@ from typing import Any
 
 from kit import numbers
 from kit.charts import pick
+from kit.charts.labels import listed
 from kit.report.engine import sample_label
 from kit.report.money_reported import beside_the_bill, lifetime_words, read_share
 from kit.report.retention import best_against_bill, mixed
 from kit.report.table import plain, units
 
 Row = dict[str, Any]
+LAST_RULE = 11
+SAME = {"0.0%": "the same to 0.1%", "0.0 pt": "the same to 0.1 pt"}
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ def meaning(results: Row) -> str:
     """The verdict for a reader who knows none of its words: what is kept, what it costs, what another policy costs."""
     lru, other = pick.at_actual(results, "lru"), pick.other_policy(results)
     if lru is None:
-        return ""
+        return _unreplayed(results)
     budget = numbers.count(pick.actual_capacity(results))
     cheap = "billed at the lower price of a read" if has_money(results) else "not computed again"
     said = [
@@ -77,23 +80,67 @@ def meaning(results: Row) -> str:
     return " ".join([*said, *_meaning_of_money(results, lru, pick.at_actual(results, other) if other else None)])
 
 
+def _unreplayed(results: Row) -> str:
+    """What a log without prefix identity leaves open and what would close it; empty where something else is amiss."""
+    if pick.get(results, "log.identity") is not None or not pick.get(results, "log.requests"):
+        return ""
+    return (
+        "Requests repeat the beginnings of earlier ones, and a cache holds some of them. This log does not say which "
+        "requests begin alike, so no policy could be tried on it. It needs one of prefix_key with prefix_tokens, "
+        "path_keys with path_tokens, or parent_request_id; python -m kit hash makes the first from recorded prompts."
+    )
+
+
 def _meaning_of_money(results: Row, lru: Row, row: Row | None) -> list[str]:
     currency, cost = pick.get(results, "money.currency", "USD"), lru.get("cost")
     if cost is None:
-        return [f"With LRU {numbers.percent(lru.get('hit_token_ratio'))} of the input is found there."]
+        found = f"With LRU {numbers.percent(lru.get('hit_token_ratio'))} of the input is found there."
+        return [found, _all_tie(results, "find")] if pick.all_alike(results) else [found]
     none = pick.get(results, "ttl_verdict.costs.none")
     bare = f", without any cache {numbers.money(none, currency)}" if none is not None and none > cost else ""
-    model = "" if read_share(results) is None else "by the model "
-    said = [f"Over this log the input {model}costs {numbers.money(cost, currency)} with LRU{bare}."]
+    lead = "Over this log the input costs" if read_share(results) is None else "By the model the input costs"
+    said = [f"{lead} {numbers.money(cost, currency)} with LRU{bare}."]
+    if is_switch(results):
+        title = "" if row is None else pick.title_of(results, row["policy"])
+        told = "" if row is None or row.get("cost") is None else f"With {title} it costs {_bill(results, row, lru)}."
+    else:
+        told = _others(results, lru, row)
+    return [*said, told] if told else said
+
+
+def _others(results: Row, lru: Row, row: Row | None) -> str:
+    """What the other policies cost where LRU stays: that they tie, which tie, or the best of them."""
+    if pick.all_alike(results):
+        return _all_tie(results, "cost")
+    same, rest = pick.alike(results), [one for one in pick.policies_at_actual(results) if one["policy"] != "lru"]
+    rest = [one for one in rest if one not in same and one.get("cost") is not None]
+    if row is None or row in same:
+        row = min(rest, key=lambda one: (one["cost"], one["policy"]), default=None)
     if row is None or row.get("cost") is None:
-        return said
-    lead = "With" if is_switch(results) else "The best other policy tried,"
-    title = pick.title_of(results, row["policy"])
-    end = "it costs" if is_switch(results) else "costs"
-    return [
-        *said,
-        f"{lead} {title}{',' if not is_switch(results) else ''} {end} {numbers.money(row['cost'], currency)}.",
-    ]
+        return ""
+    best = f"{pick.title_of(results, row['policy'])}, costs {_bill(results, row, lru)}."
+    if not same:
+        return f"The best other policy tried, {best}"
+    names = listed([pick.title_of(results, one["policy"]) for one in same])
+    return f"{names} {'costs' if len(same) == 1 else 'cost'} the same; the best of the others, {best}"
+
+
+def _all_tie(results: Row, verb: str) -> str:
+    """``All 7 other policies tried cost the same.``"""
+    count = len(pick.alike(results))
+    if count == 1:
+        return f"The one other policy tried {verb}s the same."
+    return f"All {numbers.count(count)} other policies tried {verb} the same."
+
+
+def _bill(results: Row, row: Row, lru: Row) -> str:
+    """A policy's bill; in cents and beside LRU's where whole units would not tell the two apart."""
+    currency = pick.get(results, "money.currency", "USD")
+    mine, other = (numbers.money(one["cost"], currency) for one in (row, lru))
+    if mine != other or row["cost"] == lru["cost"]:
+        return mine
+    mine, other = (numbers.money(one["cost"], currency, True) for one in (row, lru))
+    return f"{mine} against {other}"
 
 
 def scope(results: Row) -> str:
@@ -102,9 +149,12 @@ def scope(results: Row) -> str:
     files = log.get("files") or []
     name = plain(files[0]) if len(files) == 1 else f"{len(files)} files" if files else "one log"
     start, end = str(log.get("start") or "")[:10], str(log.get("end") or "")[:10]
-    dates = f"{start} to {end} UTC" if start else "no dates in the log"
+    dates = f"{start} to {end} UTC" if start != end else f"{start} UTC"
+    dates = dates if start else "no dates in the log"
     if start.startswith("1970-01-01"):
         dates = "times counted from the start of the log"
+    if log.get("has_clock") is False:
+        dates = "no common clock: times made up where the log has none"
     sessions = f"{numbers.count(log['sessions'])} sessions" if log.get("sessions") else "sessions not told apart"
     kept = numbers.count(log.get("requests", log.get("kept")))
     return f"{name.rsplit('/', 1)[-1]} · {dates} · {kept} requests · {sessions}{sample_label(results)}"
@@ -137,10 +187,15 @@ def _change(results: Row) -> Key | None:
     return Key(
         numbers.percent(lru.get("hit_token_ratio")),
         f"of input tokens found cached with LRU{_here(results)}{_limit(results)}",
-        f"best other policy, {title}: {what} {change} ({band})"
-        if (row["hit_tokens"], row.get("cost")) != (lru["hit_tokens"], lru.get("cost"))
-        else f"{title} finds exactly what LRU finds",
+        _beside_lru(results, title, f"{what} {change} ({band})" if change not in SAME else f"{what} {SAME[change]}")
+        if row not in pick.alike(results)
+        else f"{'every other policy tried' if pick.all_alike(results) else title} finds exactly what LRU finds",
     )
+
+
+def _beside_lru(results: Row, title: str, said: str) -> str:
+    """The best other policy against LRU; the best of the others, where some find exactly what LRU finds."""
+    return f"{'best other policy' if not pick.alike(results) else 'best policy that differs'}, {title}: {said}"
 
 
 def _here(results: Row) -> str:
@@ -177,13 +232,13 @@ def _saving(results: Row) -> Key:
     if saving and numbers.is_known(saving.get("value")):
         return _month(saving, units({"units": pick.get(results, "settings.bootstrap_blocks"), **saving}))
     if pick.at_actual(results, "lru") is None:
-        return Key(numbers.NOT_FOUND, "money per month", "nothing could be replayed")
+        return Key("Cannot tell", "what another policy would save", "nothing could be replayed")
     if pick.get(results, "decision.rule") == 0:
         return Key("Cannot tell yet", "what another policy would save", "the log is not enough to decide on")
-    if not is_switch(results) and not _no_bill(results):
+    if not is_switch(results) and not no_bill(results):
         return Key("Nothing", "to save by changing the policy now", "LRU stays")
     return Key(
-        numbers.NOT_FOUND, "money per month", _no_bill(results) or "less than a day of log cannot be scaled to a month"
+        numbers.NOT_FOUND, "money per month", no_bill(results) or "less than a day of log cannot be scaled to a month"
     )
 
 
@@ -209,7 +264,8 @@ def _retention(results: Row) -> Key | None:
     return Key(found.figure, found.what, found.small) if found else None
 
 
-def _no_bill(results: Row) -> str:
+def no_bill(results: Row) -> str:
+    """Why there is no bill; empty where there is one."""
     if has_money(results):
         return ""
     engine = pick.get(results, "settings.tier_mode") == "engine"
@@ -239,7 +295,8 @@ def _assumed_budget(results: Row) -> str:
 
 def _provisional(results: Row) -> str:
     found = pick.get(results, "decision.provisional")
-    if not found:
+    told = [row for row in pick.get(results, "decision.trail", []) if 0 < (row.get("rule") or 0) < LAST_RULE]
+    if not found or (told and all(str(row.get("would_say") or "").startswith("cannot tell") for row in told)):
         return ""
     policy = pick.title_of(results, str(found.get("policy")))
     said = plain(found.get("sentence") or f"rule {found.get('rule')}, {policy}.", longest=2000)

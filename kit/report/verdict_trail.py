@@ -6,7 +6,7 @@ from typing import Any
 
 from kit import numbers
 from kit.charts import pick
-from kit.report.table import Section, Text, Words, plain
+from kit.report.table import Part, Section, Text, Words, plain
 
 Row = dict[str, Any]
 FULL = "Every rule with its threshold is in the full reading: the same command without --for finance."
@@ -14,12 +14,27 @@ FULL = "Every rule with its threshold is in the full reading: the same command w
 
 def short_trail(results: Row) -> Section:
     """Asked, seen, so what for the rule that fired, and where the other rules are; empty where no rule fired."""
+    said = in_three_lines(results)
+    if said is None:
+        return Section("trail", "Why", ())
+    rule = pick.get(results, "decision.rule")
+    return Section("trail", f"Why: rule {rule}", (said, Text(FULL, "note")), frozenset({"finance"}))
+
+
+def in_short(results: Row, reading: str) -> tuple[Part, ...]:
+    """The three lines above the whole trail, where one file is for both readers."""
+    said = in_three_lines(results) if reading == "both" else None
+    return (said,) if said else ()
+
+
+def in_three_lines(results: Row) -> Words | None:
+    """What the rule that fired asks, what was seen, and what follows; None where no rule fired."""
     rule = pick.get(results, "decision.rule")
     fired = next((line for line in pick.get(results, "decision.trail", []) if line.get("rule") == rule), None)
     if fired is None:
-        return Section("trail", "Why", ())
-    pairs = (("Asked", plain(fired.get("question") or "")), ("Seen", _seen(fired)), ("So", _so(results, fired)))
-    return Section("trail", f"Why: rule {rule}", (Words(pairs), Text(FULL, "note")), frozenset({"finance"}))
+        return None
+    asked = f"Rule {rule}: {plain(fired.get('question') or '')}"
+    return Words((("Asked", asked), ("Seen", _seen(fired)), ("So", _so(results, fired))))
 
 
 def _seen(fired: Row) -> str:
@@ -27,7 +42,8 @@ def _seen(fired: Row) -> str:
     held = [one for one in fired.get("conditions") or [] if one.get("holds")]
     if not held:
         return plain(fired.get("measured") or numbers.NOT_FOUND, longest=2000)
-    return f"{'; '.join(_condition(one) for one in held)}."
+    said = "; ".join(_condition(one) for one in held)
+    return f"{said[:1].upper()}{said[1:]}."
 
 
 def _condition(one: Row) -> str:
@@ -40,8 +56,10 @@ def _condition(one: Row) -> str:
 def _so(results: Row, fired: Row) -> str:
     """What the rule advises at the budget under study; the verdict's sentence where a part of it is not known here."""
     budget = pick.actual_capacity(results)
-    at = "this budget" if budget is None else f"{numbers.count(budget)} tokens"
-    advice = plain(fired.get("advice") or "", longest=2000).replace("{budget}", at)
+    advice = plain(fired.get("advice") or "", longest=2000)
+    for joint in (" at {budget}", " beyond {budget}") if budget is None else ():
+        advice = advice.replace(joint, "")
+    advice = advice.replace("{budget}", f"{numbers.count(budget)} tokens")
     if not advice or "{" in advice:
         return plain(pick.get(results, "decision.sentence") or "", longest=2000)
     return f"{advice}."
