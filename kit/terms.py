@@ -51,8 +51,14 @@ never mixed.
 start to start | Start to start | seconds | From the start of one request to the start of the next: what a TTL \
 clock sees.
 end to start | End to start | seconds | From the end of one answer to the start of the next request: think or tool time.
-TTL | Time to live | seconds | How long an entry may stay unused before it expires, counted from the start of the \
-last request that wrote or read it.
+TTL | Time to live (TTL) | seconds | How long an entry may stay unused before it expires, counted from the start of \
+the last request that wrote or read it.
+retention | Retention | seconds | How long a provider keeps what it wrote: short or long, each at its own price of a \
+write.
+keep-alive | Keep-alive | | A call made only to read a prefix before it expires, so that it is kept.
+redrawn log | Redrawn log | | The same sessions drawn again by chance, some twice and some not at all (bootstrap): how \
+far a figure moves is its interval.
+pt | pt | | Percentage points: the difference of two shares.
 key cut | Key cut | | Where a path of blocks is cut to name one key per request; always stated beside a \
 concentration figure.
 reused key | Reused key | | A key that at least two requests share.
@@ -196,11 +202,11 @@ minimum_tokens | Minimum | tokens | Shortest prefix that the provider caches.
 evictions | Evictions | entries | Entries pushed out for room.
 evicted_unused_tokens | Left unread | tokens | Tokens that left the cache (pushed out, expired) without ever being read.
 cost | Cost | money | Bill of the input side.
-cost_per_request | Cost per request | money | Bill divided by all requests.
+cost_per_request | Cost per request | money | Bill of the input side divided by all requests.
 m_raw | Billed tokens per hit request | tokens | All billed input tokens divided by the requests that found their \
 prefix; none when nobody did.
-m_eq | Billed tokens per hit request, price-weighted | input-token equivalents | The same with each class weighted \
-by its price.
+m_eq | Billed tokens per hit request, price-weighted | input-token equivalents | All billed input tokens, each class \
+weighted by its price against plain input, divided by the requests that found their prefix.
 interval | Interval | | 95 % paired bootstrap interval.
 low | Low | | Lower end of the interval.
 high | High | | Upper end of the interval.

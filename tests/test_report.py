@@ -445,10 +445,11 @@ def test_finance_reads_money_infra_reads_trail_curves_and_settings(results):
 
 def test_finance_is_told_the_rule_that_fired_in_three_lines(results):
     page = Page(report.render(results, "finance"))
-    said = "Asked Rule 6: Is reuse skewed and steady? Seen The top 5% of keys carry 61% of requests (threshold: at"
-    assert f"Why: rule 6 {said}" in page.text
+    said = "Is reuse skewed and steady? Seen The top 5% of keys carry 61% of requests (threshold: at"
+    assert f"Why: rule 6 Asked {said}" in page.text
     both, infra = (Page(report.render(results, reading)).text for reading in ("both", "infra"))
-    assert f"Why: the decision trail {said}" in both and said not in infra  # one file for both: the three lines lead
+    # One file for both: the three lines lead.
+    assert f"Why: the decision trail Asked Rule 6: {said}" in both and said not in infra
     assert "LFU with decay changes hit tokens by +13.0 pt (threshold: clearly better). So " in page.text
     assert "the same command without --for finance" in page.text
     assert "without --for finance" not in Page(report.render(results)).text

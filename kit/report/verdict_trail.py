@@ -14,7 +14,7 @@ FULL = "Every rule with its threshold is in the full reading: the same command w
 
 def short_trail(results: Row) -> Section:
     """Asked, seen, so what for the rule that fired, and where the other rules are; empty where no rule fired."""
-    said = in_three_lines(results)
+    said = in_three_lines(results, "")
     if said is None:
         return Section("trail", "Why", ())
     rule = pick.get(results, "decision.rule")
@@ -23,17 +23,17 @@ def short_trail(results: Row) -> Section:
 
 def in_short(results: Row, reading: str) -> tuple[Part, ...]:
     """The three lines above the whole trail, where one file is for both readers."""
-    said = in_three_lines(results) if reading == "both" else None
+    said = in_three_lines(results, f"Rule {pick.get(results, 'decision.rule')}: ") if reading == "both" else None
     return (said,) if said else ()
 
 
-def in_three_lines(results: Row) -> Words | None:
-    """What the rule that fired asks, what was seen, and what follows; None where no rule fired."""
+def in_three_lines(results: Row, lead: str) -> Words | None:
+    """What the rule that fired asks (after `lead`), what was seen, and what follows; None where no rule fired."""
     rule = pick.get(results, "decision.rule")
     fired = next((line for line in pick.get(results, "decision.trail", []) if line.get("rule") == rule), None)
     if fired is None:
         return None
-    asked = f"Rule {rule}: {plain(fired.get('question') or '')}"
+    asked = f"{lead}{plain(fired.get('question') or '')}"
     return Words((("Asked", asked), ("Seen", _seen(fired)), ("So", _so(results, fired))))
 
 
