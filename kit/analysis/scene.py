@@ -221,7 +221,7 @@ def _sample(
 
 def _mode_words(mode: str) -> str:
     found = TERMS[mode].sentence if mode in TERMS else ""
-    return f"tier mode {mode}: {found[:1].lower()}{found[1:].removesuffix('.')}" if found else f"tier mode {mode}"
+    return f"tier mode {mode} ({found[:1].lower()}{found[1:].removesuffix('.')})" if found else f"tier mode {mode}"
 
 
 def _stated(paths: Paths | None, mode: str, origin: str, fleet: str) -> list[str]:

@@ -54,7 +54,7 @@ def _cause_bars(rows: list[Row], field: str, currency: str, width: int) -> Any:
     room = max(len(row["text"]) for row in rows) * 7 + 8
     scale = alt.Scale(domain=[0, max(row[field] for row in rows) or 1], nice=False)
     small = field == "money" and max(row[field] for row in rows) < 10_000
-    axis = alt.Axis(title=title, format="," if small else "~s", tickCount=4, labelExpr=ZERO_PLAIN)
+    axis = alt.Axis(title=title, format=",f" if small else "~s", tickCount=4, labelExpr=ZERO_PLAIN)
     x = alt.X(f"{field}:Q", scale=scale, axis=axis)
     y = alt.Y(
         "cause:N",

@@ -342,7 +342,7 @@ def _because(reading: RuleReading, walk: _Walk, conflict: Mapping[str, Any] | No
         return _last_words(walk, conflict)
     quoted = [one for one in reading.readings if one.measure in reading.rule.because and one.holds]
     if reading.rule.number == 0:
-        return " and ".join(
+        return ", and ".join(
             one.text if one.measure == "absent_count" else f"{one.text}, {one.threshold_text}" for one in quoted
         )
     return " and ".join(one.text for one in quoted)

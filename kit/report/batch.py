@@ -64,7 +64,7 @@ def _totals(entries: Sequence[Row]) -> list[str]:
             found.setdefault(str(saving["currency"]), []).append(saving["value"])
     return [
         f"{numbers.money(sum(values), currency)} a month saved if every verdict is followed, over {len(values)} "
-        f"{'log' if len(values) == 1 else 'logs'} (list of estimates, intervals not added)."
+        f"{'log' if len(values) == 1 else 'logs'} (estimates added up, without their intervals)."
         for currency, values in sorted(found.items())
     ]
 

@@ -62,7 +62,7 @@ def _near_misses(results: Row) -> list[str]:
 def _firmness(results: Row) -> str:
     """How likely the recommended policy is the best, and what choosing it costs where it is not."""
     told = pick.get(results, "decision.firmness")
-    return f"{plain(told, longest=800)}." if told else ""
+    return sentence(plain(told, longest=800)) if told else ""
 
 
 def _room(results: Row) -> str:
@@ -107,12 +107,11 @@ def _other_assumption(results: Row) -> list[str]:
     ratios = [numbers.percent((row or {}).get("hit_token_ratio")) for row in pair]
     costs = [(row or {}).get("cost") for row in pair]
     lead = "With a shorter time to live, lost reads and late writes (pessimistic),"
-    if [(row or {}).get("hit_tokens") for row in pair[:1]] == [(row or {}).get("hit_tokens") for row in pair[1:]]:
-        once = f", at {numbers.money(costs[0], currency)}" if None not in costs and costs[0] == costs[1] else ""
+    bills = [numbers.money(cost, currency) for cost in costs if None not in costs]
+    if ratios[0] == ratios[1] and len(set(bills)) < 2:
+        once = f", at {bills[0]}" if bills else ""
         return [f"{lead} LRU and {title} both find {ratios[0]} of tokens cached{once}."]
-    money = (
-        f", {numbers.money(costs[0], currency)} and {numbers.money(costs[1], currency)}" if None not in costs else ""
-    )
+    money = f", {bills[0]} and {bills[1]}" if bills else ""
     return [f"{lead} LRU and {title} find {ratios[0]} and {ratios[1]} of tokens cached{money}."]
 
 
