@@ -128,6 +128,103 @@ def test_a_kept_lru_is_shown_beside_the_best_other_policy(results):
     assert "Cannot tell yet" in thin and "to save by changing" not in thin
 
 
+def kept_with(results, alike):
+    """LRU stays, and these policies find and cost exactly what it does at the budget under study."""
+    kept = copy.deepcopy(results)
+    kept["decision"] |= {"policy": "lru", "rule": 11, "sentence": "Keep LRU.", "saving_per_month": None}
+    lru = next(row for row in kept["replay"] if (row["policy"], row["capacity_label"]) == ("lru", "actual"))
+    same = {name: lru[name] for name in ("hits", "hit_tokens", "hit_token_ratio", "cost", "cost_per_request", "m_eq")}
+    for row in kept["replay"]:
+        if row["policy"] in alike and row["capacity_label"] == "actual":
+            row |= same
+    return kept
+
+
+def test_policies_that_tie_are_told_as_a_tie(results):
+    every = [name for name in report_fixture.TITLES if name != "lru"]
+    page = Page(report.render(kept_with(results, every)))
+    assert "All 5 other policies tried cost the same." in page.text and "The best other policy" not in page.text
+    assert "every other policy tried finds exactly what LRU finds" in page.text
+    assert page.tables["table-before_after"][0][:3] == ["Measure", "LRU", "Every other policy tried"]
+    assert "Every other policy tried finds exactly what LRU finds" in page.text  # the figure's finding
+    # LRU leads among equals; FIFO alone ties: it is named, and the best of the others beside it.
+    one = Page(report.render(kept_with(results, ["fifo"])))
+    assert "FIFO costs the same; the best of the others, LFU with decay, costs $425." in one.text
+    assert "best policy that differs, LFU with decay: cost per request −17.4%" in one.text
+    order = [row[0].removesuffix(" (recommended)") for row in one.tables["table-policies"][1:]]
+    assert order.index("LRU") < order.index("FIFO")
+
+
+def test_a_difference_of_cents_is_shown_in_cents(results):
+    near = kept_with(results, [name for name in report_fixture.TITLES if name not in ("lru", "lfu_decay")])
+    row = next(one for one in near["replay"] if (one["policy"], one["capacity_label"]) == ("lfu_decay", "actual"))
+    row |= {"cost": 514.82, "cost_per_request": 0.051482, "hit_tokens": 65_990_000, "hit_token_ratio": 0.32995}
+    text = Page(report.render(near)).text
+    assert "cost the same; the best of the others, LFU with decay, costs $514.82 against $514.80." in text
+    assert "best policy that differs, LFU with decay: cost per request the same to 0.1%" in text
+
+
+def test_a_log_without_prefix_identity_says_what_it_needs(results):
+    """Nothing replayed: what the log lacks and how to log it, no verdict of untold rules, no varied run."""
+    blind = copy.deepcopy(results)
+    for line in blind["decision"]["trail"][1:11]:
+        line["would_say"] = "cannot tell: reused keys: not found"
+    blind["log"]["identity"], blind["replay"] = None, []
+    provisional = {"rule": 11, "policy": "lru", "sentence": "Keep."}
+    blind["decision"] |= {"rule": 0, "policy": "lru", "provisional": provisional, "saving_per_month": None}
+    blind["decision"]["sensitivity"] = {
+        "map": [{"words": "under the pessimistic assumption", "rule": 11, "policy": "lru", "flips": False}],
+        "note": "nothing can be replayed, so nothing else was varied",
+    }
+    text = Page(report.render(blind)).text
+    assert "It needs one of prefix_key with prefix_tokens, path_keys with path_tokens, or parent_request_id" in text
+    assert "Cannot tell what another policy would save nothing could be replayed" in " ".join(text.split())
+    assert "Provisional" not in text and "single changes" not in text and "were one thing different" not in text
+    assert "Nothing could be replayed, so nothing was varied." in text
+    # One change tried on a log that was replayed is told as one.
+    blind["replay"] = results["replay"]
+    assert "The answer is the same under the pessimistic assumption." in Page(report.render(blind)).text
+
+
+def test_the_time_a_log_covers_is_told_as_it_is(results):
+    """One day once; days with requests of those from first to last; no dates where the clock is made up."""
+    log = copy.deepcopy(results)
+    log["log"] |= {"start": "2026-02-09T08:00:00Z", "end": "2026-02-09T09:00:00Z", "days": 1}
+    assert "· 2026-02-09 UTC ·" in Page(report.render(log)).text
+    log["log"] |= {"end": "2026-02-27T09:00:00Z", "days": 4}
+    assert "over 4 days with requests, of 19" in Page(report.render(log)).text
+    log["log"]["has_clock"] = False
+    log["days"] = [{"day": f"1970-01-0{n}", "requests": 5, "input_tokens": 50} for n in (1, 2)]
+    page = Page(report.render(log))
+    assert "no common clock: times made up where the log has none" in page.text and "table-days" not in page.tables
+    assert "calendar day" not in str(page.tables["table-before_after"]) and "1970" not in page.text
+
+
+def test_days_without_requests_stand_in_one_row(results):
+    quiet = copy.deepcopy(results)
+    quiet["days"] = [
+        {"day": f"2026-02-0{n}", "requests": n % 4 and 5, "input_tokens": 50 if n % 4 else 0,
+         "hit_token_ratio_lru": 0.5 if n % 4 else None} for n in (3, 4)
+    ] + [{"day": f"2026-02-0{n}", "requests": 0, "input_tokens": 0, "hit_token_ratio_lru": None} for n in (5, 6)]
+    rows = Page(report.render(quiet)).tables["table-days"]
+    assert rows[1:] == [["2026-02-03", "5", "50", "50.0%"], ["2026-02-04 to 2026-02-06", "0", "0", "-"]]
+    relative = copy.deepcopy(quiet)
+    for row, day in zip(relative["days"], range(1, 5), strict=True):
+        row["day"] = f"1970-01-0{day}"
+    rows = Page(report.render(relative)).tables["table-days"]
+    assert [row[0] for row in rows] == ["Day of the log", "1", "2 to 4"]
+
+
+def test_prices_by_length_of_the_prompt_say_which(results):
+    tiers = copy.deepcopy(results)
+    rate = tiers["money"]["rates"][0]
+    tiers["money"]["rates"] = [{**rate, "tier_to": 200_000}, {**rate, "tier_above": 200_000, "input": 6.0}]
+    rows = Page(report.render(tiers)).tables["table-rates"]
+    assert [row[0] for row in rows[1:]] == [
+        f"{rate['model']}, prompts to 200,000 tokens", f"{rate['model']}, prompts over 200,000 tokens",
+    ]  # fmt: skip
+
+
 def test_a_thin_log_shows_the_provisional_verdict(results):
     thin = copy.deepcopy(results)
     thin["decision"] |= {"rule": 0, "policy": "lru", "sentence": "Keep LRU and collect more log.",
