@@ -78,7 +78,7 @@ def ttl_advice(
         "break_even_reads": _break_even(rates),
         "assumptions": [
             "room for every prefix, so these costs are below the bill of a limited budget",
-            f"{rule.id} retentions {short.name}" + (f" and {long.name}" if long else ""),
+            f"retentions of {rule.id}: {short.name}" + (f" and {long.name}" if long else ""),
             "a gap counts from the start of one request to the start of the next",
             "a group holds the requests that come back; what they find was written one request earlier",
             f"keep-alive has to be {KEEP_ALIVE_MARGIN:.0%} cheaper than the best other choice, as it spends rate limit",

@@ -71,7 +71,7 @@ def budgets(results: Row, span: tuple[float, float] | None) -> str:
 
 def _at(rows: list[Row], size: int) -> list[Row]:
     here = [row for row in rows if row["capacity_tokens"] == size]
-    return sorted(here, key=lambda row: (-row["hit_token_ratio"], row["policy"]))
+    return sorted(here, key=lambda row: (-row["hit_token_ratio"], row["policy"] != "lru", row["policy"]))
 
 
 def _title(results: Row, row: Row) -> str:
