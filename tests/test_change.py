@@ -36,7 +36,7 @@ def test_a_clear_fall_is_accepted_and_a_clear_rise_reverted() -> None:
     found = judge(before, after)
     assert found.verdict == "accept"
     assert found.sentence.startswith("Accept the change: cost per request and billed tokens per hit request fall")
-    assert "Within session type chat cost per request $0.0" in found.sentence
+    assert "Within session type chat cost per 1,000 requests $" in found.sentence
     assert judge(after, before).verdict == "revert"
     assert judge(before, before).verdict == "inconclusive"
     json.dumps(found.as_dict(), allow_nan=False)
@@ -188,7 +188,7 @@ def test_session_types_of_two_origins_are_compared_as_one(tmp_path: Path) -> Non
         found = analysis.compare(before, other, Parameters(replicates=100))
         assert found["verdict"] == "accept" and [row["session_type"] for row in found["mix"]] == ["all"]
         assert "do not name session types in the same way" in found["notes"][0]
-        assert "Over all requests cost per request" in found["sentence"]
+        assert "Over all requests cost per 1,000 requests" in found["sentence"]
 
 
 def test_the_order_of_the_logs_is_checked(tmp_path: Path) -> None:

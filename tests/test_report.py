@@ -847,7 +847,7 @@ def test_index_tells_retention_and_what_changed_since_the_last_run():
     assert rows["other"][5] == "first run"
     assert rows["week_37"][5] == (
         "against week_36 (until 2026-09-07): verdict rule 3, lru to rule 9, gdsf; budget 120k to 100k tokens; "
-        "LRU finds 75.7% to 70.1% of tokens (−5.6 pt); cost per request $0.016 to $0.0176 (+10.0%); "
+        "LRU finds 75.7% to 70.1% of tokens (−5.6 pt); cost per 1,000 requests $16.00 to $17.60 (+10.0%); "
         "retention short to long"
     )
 

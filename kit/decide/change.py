@@ -297,7 +297,7 @@ def _sentence(verdict: str, why: str, figures: Mapping[str, Figure], names: Sequ
     many = len(names) > 1
     basis = "At the same mix of session types" if many else f"Within session type {names[0]}"
     basis = "Over all requests" if names == [ONE_TYPE] else basis
-    what = "cost per request" if currency else "tokens not read from the cache per request"
+    what = "cost per 1,000 requests" if currency else "tokens not read from the cache per request"
     told = [
         _relative(what, figures["cost_per_request"], currency),
         _relative("billed tokens per hit request", figures["m_eq"], None),
@@ -316,7 +316,8 @@ def _relative(what: str, figure: Figure, currency: str | None) -> str:
         for part in (figure.interval.value, figure.interval.low, figure.interval.high)
     )
     ends = [
-        numbers.unit_price(end, currency) if currency else numbers.count(end) for end in (figure.before, figure.after)
+        numbers.unit_price(1000 * end, currency) if currency else numbers.count(end)
+        for end in (figure.before, figure.after)
     ]
     return f"{what} {ends[0]} to {ends[1]}, {change} ({LEVEL:.0%} interval {low} to {high})"
 

@@ -138,8 +138,8 @@ def _cost_change(then: Row, now: Row) -> str:
         return ""
     if not before or abs(after / before - 1) < LEAST_CHANGE:
         return ""
-    ends = (numbers.unit_price(amount, str(now["currency"])) for amount in (before, after))
-    return f"cost per request {' to '.join(ends)} ({numbers.signed((after / before - 1) * 100, 1)}%)"
+    ends = (numbers.unit_price(1000 * amount, str(now["currency"])) for amount in (before, after))
+    return f"cost per 1,000 requests {' to '.join(ends)} ({numbers.signed((after / before - 1) * 100, 1)}%)"
 
 
 def _retention_change(then: Row, now: Row) -> str:
