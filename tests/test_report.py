@@ -215,6 +215,17 @@ def test_days_without_requests_stand_in_one_row(results):
     assert [row[0] for row in rows] == ["Day of the log", "1", "2 to 4"]
 
 
+def test_page_one_warns_where_the_sample_is_far_off(results):
+    """LRU is known exactly; where the sample misses it by over 5 points at the budget, its estimates are rough."""
+    sampled = copy.deepcopy(results)
+    error = {"capacity_tokens": report_fixture.CAPACITIES["actual"], "hit_token_ratio": -0.1959}
+    sampled["settings"]["sample"] = {"rate": 0.3, "what": "sessions", "requests": 3_000, "requests_of_log": 10_000,
+                                     "reason": "given by the user", "lru_errors": [error]}  # fmt: skip
+    assert "the sample is 19.6 pt off on LRU at this budget." in Page(report.render(sampled, "finance")).text
+    error["hit_token_ratio"] = 0.05
+    assert "off on LRU at this budget" not in Page(report.render(sampled, "finance")).text
+
+
 def test_prices_by_length_of_the_prompt_say_which(results):
     tiers = copy.deepcopy(results)
     rate = tiers["money"]["rates"][0]

@@ -9,6 +9,7 @@ from kit.charts import pick
 from kit.report.table import Part, Section, Table, Text, plain
 
 Row = dict[str, Any]
+SAMPLE_OFF = 0.05  # of the input tokens
 
 
 def engine(results: Row) -> Section:
@@ -57,6 +58,19 @@ def sample_sentence(results: Row) -> str:
     )
 
 
+def sample_warning(results: Row) -> str:
+    """A warning where the sample is far off on LRU at the budget under study, which is known exactly; else empty."""
+    rows, budget = pick.get(results, "settings.sample.lru_errors", []), pick.actual_capacity(results)
+    off = next((row.get("hit_token_ratio") for row in rows if row.get("capacity_tokens") == budget), None)
+    if off is None or abs(off) <= SAMPLE_OFF:
+        return ""
+    return (
+        f"Other policies than LRU are estimated, and the sample is {numbers.points(abs(off)).lstrip('+')} off on LRU "
+        "at this budget. That error is taken off, but theirs may be another: take what sets them apart from LRU as rough, "
+        "or replay a larger share."
+    )
+
+
 def sample_errors(results: Row) -> Table | None:
     """By how much the sample is off on LRU at every budget."""
     rows = pick.get(results, "settings.sample.lru_errors", [])
@@ -101,7 +115,9 @@ def fleet(results: Row) -> Table | None:
     if all(row.get("cost") is None for row in found.get("rows", [])):
         head, lines = head[:-1], tuple(line[:-1] for line in lines)
     size, total = (numbers.count(found.get(name)) for name in ("capacity_tokens", "total_capacity_tokens"))
-    left = "".join(f" {plain(row.get('routing'))}: {plain(row.get('reason'))}." for row in found.get("left_out", []))
+    left = "".join(
+        f" Left out, {plain(row.get('routing'))}: {plain(row.get('reason'))}." for row in found.get("left_out", [])
+    )
     note = f"Change against: {plain(base).lower()}. LRU, all requests, {size} tokens each, {total} together.{left}"
     caption = f"{numbers.count(found.get('replicas'))} replicas, by how requests are routed"
     return Table("fleet", caption, head, lines, note, narrow="scroll")

@@ -111,7 +111,7 @@ def _other_assumption(results: Row) -> list[str]:
     if ratios[0] == ratios[1] and len(set(bills)) < 2:
         once = f", at {bills[0]}" if bills else ""
         return [f"{lead} LRU and {title} both find {ratios[0]} of tokens cached{once}."]
-    money = f", {bills[0]} and {bills[1]}" if bills else ""
+    money = f", {bills[0]} and {bills[1]}" if len(set(bills)) > 1 else f", both at {bills[0]}" if bills else ""
     return [f"{lead} LRU and {title} find {ratios[0]} and {ratios[1]} of tokens cached{money}."]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from kit import numbers
 from kit.charts import pick
 from kit.charts.labels import listed
-from kit.report.engine import sample_label
+from kit.report.engine import sample_label, sample_warning
 from kit.report.money_reported import beside_the_bill, lifetime_words, read_share
 from kit.report.retention import best_against_bill, mixed
 from kit.report.table import plain, units
@@ -53,7 +53,7 @@ def verdict(results: Row) -> Verdict:
         str(sentence),
         _assumed_budget(results),
         meaning(results),
-        tuple(beside_the_bill(results)),
+        (*beside_the_bill(results), *filter(None, [sample_warning(results)])),
         keys,
         tuple(line for line in lines if line),
     )
