@@ -66,8 +66,8 @@ def sample_warning(results: Row) -> str:
         return ""
     return (
         f"Other policies than LRU are estimated, and the sample is {numbers.points(abs(off)).lstrip('+')} off on LRU "
-        "at this budget. That error is taken off, but theirs may be another: take what sets them apart from LRU as rough, "
-        "or replay a larger share."
+        "at this budget. That error is taken off, but theirs may be another: take what sets them apart from LRU as "
+        "rough, or replay a larger share."
     )
 
 
