@@ -310,7 +310,11 @@ def gaps(results: Row) -> Table | None:
     )
     head = ("Session type", "Trigger", "Clock", "Gaps", "Median", "Mu (ln s)", "Sigma", "Within 5 min", "Within 1 h")
     left = len(rows) - len(lines)
-    note = f"{left} more rows are in results.json." if left > 0 else ""
+    note = (
+        "Start to start is what an expiry counts, end to start is the time to think or to run a tool. Mu and sigma: "
+        "mean and spread of the logarithm of seconds, of the fitted log-normal."
+    )
+    note += f" {left} more rows are in results.json." if left > 0 else ""
     return Table(
         "inter_turn", "Time between turns", head, lines, note, text_columns=frozenset({0, 1, 2}), narrow="scroll"
     )
