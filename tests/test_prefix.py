@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -125,3 +130,23 @@ def test_input_tokens_default_to_the_whole_path_before_rounding() -> None:
     paths = make_paths(np.array([-1, 0]), np.array([20, 5]), np.array([1, 0]), np.array([0, 1]), block_tokens=16)
     assert paths.input_tokens.tolist() == [25, 20]
     assert paths.path_tokens.tolist() == [16] and paths.longest_prefix_tokens == 16
+
+
+START = """
+import sys
+from kit import log, prefix, replay
+paths = prefix.load_paths(log.load([sys.argv[1]]))
+assert replay.replay(paths, "lru", capacity_tokens=512).total()["hit_tokens"] == 512
+print([name for name in ("polars", "pyarrow", "scipy.linalg") if name in sys.modules])
+import numba, numpy
+print(numba.njit(lambda a, b: numpy.dot(a, b))(numpy.ones((2, 2)), numpy.ones((2, 2)))[0, 0])
+"""
+
+
+def test_a_log_of_bare_blocks_is_replayed_without_polars_pyarrow_or_scipy(tmp_path: Path) -> None:
+    lines = [{"timestamp": at, "input_length": 600, "output_length": 1, "hash_ids": [1, at + 2]} for at in range(2)]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    done = subprocess.run(
+        [sys.executable, "-c", START, str(tmp_path / "log.jsonl")], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split("\n")[:2] == ["[]", "2.0"]

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import pyarrow as pa
 
 from kit.formats import Format, LogError, Peek
 from kit.formats.prompts import PROMPT_COLUMNS, Prompt, encoder, hash_prompt, opened
@@ -26,10 +25,6 @@ Progress = Callable[[int, int], None]
 BLOCK_TOKENS = 64
 BATCH = 2000
 TABLES = ("csv", "parquet")
-SCHEMA = pa.schema(
-    [("filename", pa.string()), ("place", pa.int64()), ("keys", pa.list_(pa.uint64())),
-     ("tokens", pa.list_(pa.int64())), ("types", pa.list_(pa.string()))]
-)  # fmt: skip
 
 
 def has_prompts(form: Format, peeks: Sequence[Peek]) -> bool:
@@ -145,7 +140,13 @@ def _tell(progress: Progress | None, done: int, total: int) -> None:
 
 def _store(con: Con, batch: list[dict[str, Any]]) -> None:
     if batch:
-        con.register("hashed", pa.Table.from_pylist(batch, SCHEMA))
+        import pyarrow as pa  # 25 MB that logs without prompts do not need
+
+        schema = pa.schema(
+            [("filename", pa.string()), ("place", pa.int64()), ("keys", pa.list_(pa.uint64())),
+             ("tokens", pa.list_(pa.int64())), ("types", pa.list_(pa.string()))]
+        )  # fmt: skip
+        con.register("hashed", pa.Table.from_pylist(batch, schema))
         con.execute("INSERT INTO prompt_path SELECT * FROM hashed")
         con.unregister("hashed")
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import duckdb
 import numpy as np
-import polars as pl
 from numba import njit
 
 from kit.log import runs
@@ -19,6 +18,7 @@ from kit.log.requests import column
 from kit.prefix import build_forest, depths, flat_forest
 
 Con = duckdb.DuckDBPyConnection
+Types = tuple[Any, Any] | None
 SURROGATE = (
     "node: no prefix identity in the log; each prompt is taken to extend the one before it in its session "
     "(session-local reuse only, never a prompt shared by sessions)"
@@ -26,20 +26,24 @@ SURROGATE = (
 SCOPE = "coalesce(model, ''), coalesce(cache_scope, '')"
 
 
-def _store(con: Con, parent: Any, tokens: Any, depth: Any, types: list[str | None] | None, leaf: Any) -> None:
-    """Write the forest and the leaf of each request (by dense request number; -1 = nothing cacheable)."""
-    nodes = pl.DataFrame({
+def _store(con: Con, parent: Any, tokens: Any, depth: Any, types: Types, leaf: Any) -> None:
+    """Write the forest, and the leaf of each request (by dense request number; -1 = nothing cacheable).
+
+    `types` is the number of each node's type (-1 = none) and the names by number.
+    """
+    nodes: dict[str, Any] = {
         "parent": np.asarray(parent, np.int32), "tokens": np.asarray(tokens, np.int64),
         "depth": np.asarray(depth, np.int32),
-    })  # fmt: skip
+    }  # fmt: skip
+    kind = "NULL::VARCHAR"
     if types is not None:
-        nodes = nodes.with_columns(pl.Series("token_type", types, dtype=pl.String))
+        nodes["typed"], nodes["token_type"] = types[0] >= 0, types[1][types[0]]
+        kind = "CASE WHEN typed THEN token_type::VARCHAR END"
     con.register("forest_nodes", nodes)
-    con.register("forest_leaves", pl.DataFrame({"node": np.asarray(leaf, np.int32)}))
-    kind = "token_type" if types is not None else "NULL::VARCHAR AS token_type"
+    con.register("forest_leaves", {"node": np.asarray(leaf, np.int32)})
     con.execute(
         "CREATE OR REPLACE TABLE node AS SELECT row_number() OVER () - 1 AS node_id, "
-        f"nullif(parent, -1)::BIGINT AS parent_id, tokens, depth, {kind} FROM forest_nodes"
+        f"nullif(parent, -1)::BIGINT AS parent_id, tokens, depth, {kind} AS token_type FROM forest_nodes"
     )
     con.execute(
         "CREATE OR REPLACE TABLE request_node AS SELECT request_id, node::BIGINT AS node_id FROM "
@@ -98,10 +102,10 @@ def from_runs(con: Con) -> None:
     """Nodes of packed runs of block ids: one node per piece that is always taken together."""
     offsets, keys, tokens, segment = runs.pieces(con)
     leaf, parent, node_tokens, depth, first = build_forest(offsets, keys, tokens)
-    types = None
+    types: Types = None
     if int(column(con, "SELECT count(piece_types) FROM ordered")[0]):
-        words = pl.DataFrame(con.sql("SELECT unnest(piece_types)::VARCHAR AS t FROM ordered"))["t"].to_list()
-        types = [words[index] if index >= 0 else None for index in segment[first]]
+        code, words = _coded(con, "SELECT unnest(piece_types)::VARCHAR AS word FROM ordered")
+        types = np.append(code, np.int32(-1))[segment[first]], words
     _store(con, parent, node_tokens, depth, types, leaf)
 
 
@@ -133,12 +137,19 @@ def _touch_tokens(con: Con, counts: Any, offsets: Any, sizes: tuple[Any, Any] | 
     return tokens
 
 
-def _touch_types(con: Con, first: Any, real: Any | None) -> list[str | None] | None:
+def _touch_types(con: Con, first: Any, real: Any | None) -> Types:
     """The types of the touches `first`, counted among the real ones (None: all are)."""
     if not _has(con, "path_types"):
         return None
-    types = pl.DataFrame(con.sql("SELECT unnest(path_types)::VARCHAR AS t FROM path"))["t"]
-    return (types if real is None else types.filter(pl.Series(real))).gather(first).to_list()
+    code, words = _coded(con, "SELECT unnest(path_types)::VARCHAR AS word FROM path")
+    return (code if real is None else code[real])[first], words
+
+
+def _coded(con: Con, query: str) -> tuple[Any, Any]:
+    """(number of each `word` that a query gives, -1 = none; the words by number, the last one empty)."""
+    code, names = numbered(column(con, f"SELECT {code_sql('word')} AS code FROM ({query})"))
+    found = dict(con.sql(f"SELECT DISTINCT hash(word), word FROM ({query}) WHERE word IS NOT NULL").fetchall())
+    return code, np.array([found[int(name)] for name in names] + [""], object)
 
 
 @njit(cache=True, nogil=True)

@@ -9,9 +9,10 @@ In a CSV a line is a record: one with a line break inside a quoted value counts 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import duckdb
-import polars as pl
+import numpy as np
 
 from kit.formats import Peek
 from kit.log.staging import has_table
@@ -42,15 +43,16 @@ def number_lines(con: Con, peeks: Sequence[Peek]) -> None:
         if str(one.path) in begins:
             lines = sorted({line for file, line, _ in unread if file == one.label})
             stretches += _stretches(begins[str(one.path)], one.label, first_line, lines)
-    origin = {"first_rn": pl.Int64, "file": pl.String, "first_line": pl.Int64}
-    _write(con, "origin", pl.DataFrame(stretches, origin, orient="row"))
-    schema = {"file": pl.String, "line": pl.Int64, "reason": pl.String}
-    _write(con, "unread", pl.DataFrame(sorted(unread), schema, orient="row"))
+    _write(con, "origin", {"first_rn": np.int64, "file": object, "first_line": np.int64}, stretches)
+    _write(con, "unread", {"file": object, "line": np.int64, "reason": object}, sorted(unread))
 
 
-def _write(con: Con, name: str, frame: pl.DataFrame) -> None:
-    con.register("written", frame)
-    con.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT * FROM written")
+def _write(con: Con, name: str, kinds: dict[str, type], rows: Sequence[tuple[Any, ...]]) -> None:
+    """A temporary table of rows whose columns are whole numbers or text."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(kinds)
+    con.register("written", {key: np.array(columns[at], kinds[key]) for at, key in enumerate(kinds)})
+    typed = ", ".join(f"{key}::{'VARCHAR' if kind is object else 'BIGINT'} AS {key}" for key, kind in kinds.items())
+    con.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT {typed} FROM written")
     con.unregister("written")
 
 

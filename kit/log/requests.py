@@ -7,10 +7,10 @@ from typing import Any
 
 import duckdb
 import numpy as np
-import polars as pl
 
 from kit.formats import Format, LogError
 from kit.log.codes import code_sql, numbered, turns
+from kit.log.reading import quoted
 from kit.log.staging import COLUMNS, WORKING
 
 Con = duckdb.DuckDBPyConnection
@@ -161,13 +161,13 @@ def _sessions(con: Con) -> tuple[dict[str, Any], int, int]:
 
 def _places(con: Con) -> tuple[str, str, dict[str, Any]]:
     """SQL of the file and the line of each record of `ordered`, and the columns beside it that they read."""
-    origin = pl.DataFrame(con.sql("SELECT * FROM origin ORDER BY first_rn"))
-    shift = origin["first_line"] - origin["first_rn"]
-    if origin.height == 1:
-        return "'" + origin["file"][0].replace("'", "''") + "'", f"rn + ({shift[0]})", {}
+    origin = con.sql("SELECT file, first_rn, first_line - first_rn FROM origin ORDER BY first_rn").fetchall()
+    files, first, shift = zip(*origin, strict=True)
+    if len(files) == 1:
+        return quoted(files[0]), f"rn + ({shift[0]})", {}
     record = column(con, "SELECT rn FROM ordered")
-    stretch = pl.Series(np.searchsorted(origin["first_rn"].to_numpy(), record, side="right") - 1)
-    return "b.file", "b.line", {"file": origin["file"].gather(stretch), "line": record + shift.gather(stretch)}
+    stretch = np.searchsorted(np.array(first), record, side="right") - 1
+    return "b.file", "b.line", {"file": np.array(files, object)[stretch], "line": record + np.array(shift)[stretch]}
 
 
 def write_requests(con: Con) -> tuple[int, int]:
@@ -177,16 +177,16 @@ def write_requests(con: Con) -> tuple[int, int]:
     turn = "nullif(b.turn, 0)" if "turn" in beside else "NULL"
     kind = "CASE b.kind" + "".join(f" WHEN {code} THEN '{word}'" for code, word in enumerate(KINDS)) + " END"
     rest = ", ".join(list(COLUMNS)[list(COLUMNS).index("trigger") + 1 : -1])
-    frame = pl.DataFrame(beside | placed)
-    if frame.width:
-        con.register("beside", frame)
+    columns = beside | placed
+    if columns:
+        con.register("beside", columns)
     con.execute(
         "CREATE TABLE request AS SELECT request_id::BIGINT AS request_id, ts, coalesce(ts_end, ts + lasted) AS ts_end, "
         f"session_id, chain AS chain_id, coalesce(session_type, {kind if 'kind' in beside else 'NULL::VARCHAR'}) AS "
         f"session_type, trigger, {turn}::INTEGER AS turn, {rest}, source_id, {file} AS file, ({line})::BIGINT AS line "
-        f"FROM ordered{' POSITIONAL JOIN beside b' if frame.width else ''}"
+        f"FROM ordered{' POSITIONAL JOIN beside b' if columns else ''}"
     )
-    if frame.width:
+    if columns:
         con.unregister("beside")
     return sessions, chains
 

@@ -14,8 +14,6 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-import pyarrow as pa
-
 from kit.formats import LogError, Peek
 from kit.log.sources import open_bytes, pieces
 
@@ -24,7 +22,8 @@ MOST_JOINED_LINES = 1000
 OPEN_QUOTE = "damaged line: a quote is never closed"
 CUT_SHORT = "the compressed file is cut short or corrupt: everything from here on is lost"
 Refusal = tuple[str, int, str]
-DAMAGE = (EOFError, OSError, gzip.BadGzipFile, zlib.error, pa.ArrowInvalid)
+DAMAGE = (EOFError, OSError, gzip.BadGzipFile, zlib.error, ValueError)
+"""What reading a damaged stream raises; a ValueError is what pyarrow says of a zstd stream."""
 
 
 def _lines(path: Path) -> int | None:

@@ -15,9 +15,6 @@ from glob import glob
 from pathlib import Path
 from typing import IO, Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from kit.formats import LogError, Peek
 
 Sources = str | Path | Sequence[str | Path]
@@ -129,6 +126,8 @@ def open_bytes(path: Path) -> IO[bytes]:
     if packed == "gzip":
         return gzip.open(path, "rb")  # type: ignore[return-value]
     if packed == "zstd":
+        import pyarrow as pa  # here and for Parquet only: 25 MB that most logs do not need
+
         return io.BufferedReader(pa.CompressedInputStream(pa.OSFile(str(path)), "zstd"))
     return path.open("rb")
 
@@ -194,6 +193,9 @@ def peek(path: Path, brief: bool = False) -> Peek:
 
 
 def _peek_parquet(path: Path) -> Peek:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     try:
         with pq.ParquetFile(path) as file:
             names = tuple(file.schema_arrow.names)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import polars as pl
 from numba import njit
 from numpy.typing import NDArray
+
+from kit.prefix import without_blas  # noqa: F401  before the first compiled function is loaded
 
 Ints = NDArray[np.int64]
 
@@ -107,23 +108,22 @@ def flat_forest(
     A key seen with several lengths becomes one node per step between its lengths, so that growing an entry reserves
     (and writes) only the growth, and a shorter use hits the part it needs.
     """
-    pairs = pl.DataFrame({"key": np.asarray(keys, np.uint64), "tokens": np.asarray(tokens, np.int64)})
-    pairs = pairs.with_row_index("r")
-    steps = (
-        pairs.select("key", "tokens")
-        .unique()
-        .sort("key", "tokens")
-        .with_columns((pl.col("tokens") - pl.col("tokens").shift(1, fill_value=0).over("key")).alias("step"))
-        .with_columns(pl.int_range(pl.len()).over("key").alias("level"))
-    )
-    paths = (
-        pairs.join(steps.rename({"tokens": "end"}), on="key")
-        .filter(pl.col("end") <= pl.col("tokens"))
-        .sort("r", "level")
-    )
-    counts = np.bincount(paths["r"].to_numpy(), minlength=pairs.height)
+    keys, tokens = np.asarray(keys, np.uint64), np.asarray(tokens, np.int64)
+    order = np.lexsort((tokens, keys))
+    key, end = keys[order], tokens[order]
+    another = np.ones(key.size, np.bool_)
+    another[1:] = key[1:] != key[:-1]
+    longer = another.copy()
+    longer[1:] |= end[1:] != end[:-1]
+    pair = np.empty(key.size, np.int64)
+    pair[order] = np.cumsum(longer) - 1
+    key, end, another = key[longer], end[longer], another[longer]
+    step = np.where(another, end, np.diff(end, prepend=0))
+    lowest = np.maximum.accumulate(np.where(another, np.arange(key.size), 0))[pair]
+    counts = pair - lowest + 1
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return build_forest(offsets, paths["key"].to_numpy(), paths["step"].to_numpy())
+    touched = np.arange(offsets[-1]) + np.repeat(lowest - offsets[:-1], counts)
+    return build_forest(offsets, key[touched], step[touched])
 
 
 @njit(cache=True, nogil=True)
