@@ -4,8 +4,10 @@
 
 End to end is a process of its own: start, load, replay, print. Three columns, as the peer has them (its FIFO is
 `fifo_flat`: a root may go before its children), a partial block at the end of a prompt counted as a block, hits over
-the second half of the requests; both programs' hit tokens are compared. Printed is wall time and CPU time of the whole
-process, in turn, the median of the repeats; the first run of each, in which the peer compiles, is not counted. Then
+the second half of the requests; both programs' hit tokens are compared. LRU's column is read off its exact curve, which
+is one pass for all capacities. Printed is wall time and CPU time of the whole process, in turn, the median of the
+repeats; the first run of each, in which the peer compiles, is not counted. Both find their Python files compiled, as
+any second run does. Then
 every policy but those that look at many entries for each eviction, at all capacities in one process, with its peak
 memory; compiled loops come from the disk cache of a run before.
 """
@@ -14,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import shutil
 import subprocess
@@ -21,6 +24,7 @@ import sys
 import time
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 from typing import Any
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -42,16 +46,20 @@ def load(trace: str, partial_tail: str) -> Any:
 
 def three_columns(trace: str) -> dict[str, dict[int, int]]:
     """Hit tokens of the second half by column and capacity in blocks, as the peer counts them."""
-    from kit.replay import optimal, replay_grid
+    import numpy as np
+
+    from kit.replay import lru_curve, optimal, replay_grid
 
     paths = load(trace, "keep")
     capacities = [blocks * BLOCK_TOKENS for blocks in BLOCKS]
-    tallies = replay_grid(paths, ["lru", "fifo_flat"], capacities)
-    found: dict[str, dict[int, int]] = {name: {} for name in COLUMNS}
-    for tally in tallies:
-        found[tally.policy][tally.capacity_tokens // BLOCK_TOKENS] = tally.total("warm")["hit_tokens"]
-    found["optimal"] = {size // BLOCK_TOKENS: optimal(paths, size).warm_hit_tokens for size in capacities}
-    return found
+    sizes, hits = lru_curve(paths, window="warm")
+    places = np.searchsorted(sizes, capacities, side="right") - 1
+    tallies = replay_grid(paths, ["fifo_flat"], capacities)
+    return {
+        "fifo_flat": dict(zip(BLOCKS, (tally.total("warm")["hit_tokens"] for tally in tallies), strict=True)),
+        "lru": dict(zip(BLOCKS, hits[places].tolist(), strict=True)),
+        "optimal": dict(zip(BLOCKS, (optimal(paths, size).warm_hit_tokens for size in capacities), strict=True)),
+    }
 
 
 def every_quick_policy(trace: str) -> dict[str, Any]:
@@ -75,10 +83,15 @@ def every_quick_policy(trace: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def child(arguments: list[str]) -> tuple[str, float, float]:
-    """(what a process printed, its wall seconds, its CPU seconds); RuntimeError with its last words where it failed."""
+def child(arguments: list[str], compiled: str) -> tuple[str, float, float]:
+    """(what a process printed, its wall seconds, its CPU seconds); RuntimeError with its last words where it failed.
+
+    `compiled` is the folder where it keeps compiled Python files, whatever the environment says of them.
+    """
+    own = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    own["PYTHONPYCACHEPREFIX"] = compiled
     before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    ended = subprocess.run(arguments, capture_output=True, text=True, cwd=PROJECT)
+    ended = subprocess.run(arguments, capture_output=True, text=True, cwd=PROJECT, env=own)
     wall, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
     if ended.returncode:
         raise RuntimeError(f"{arguments[0]} ended with {ended.returncode}: {ended.stderr.strip()[-300:]}")
@@ -112,12 +125,13 @@ def compare(trace: str, repeat: int) -> None:
     theirs = peer_command(trace)
     runs: dict[str, list[tuple[float, float]]] = {"kit": [], "kvcache-simulator": []}
     found, other = "", ""
-    for turn in range(repeat + 1):
-        found, *spent = child(ours)
-        runs["kit"] += [(spent[0], spent[1])] if turn else []
-        if theirs:
-            other, *spent = child(theirs)
-            runs["kvcache-simulator"] += [(spent[0], spent[1])] if turn else []
+    with TemporaryDirectory() as compiled:
+        for turn in range(repeat + 1):
+            found, *spent = child(ours, compiled)
+            runs["kit"] += [(spent[0], spent[1])] if turn else []
+            if theirs:
+                other, *spent = child(theirs, compiled)
+                runs["kvcache-simulator"] += [(spent[0], spent[1])] if turn else []
     absent = "" if theirs else " (kvcache-simulator is not installed here)"
     print(f"{len(BLOCKS)} capacities x {len(COLUMNS)} columns, end to end{absent}")
     for name, spent in runs.items():
@@ -133,8 +147,9 @@ def compare(trace: str, repeat: int) -> None:
 
 def every(trace: str) -> None:
     """All quick policies in one process, its time and memory; a process before it fills the cache of compiled loops."""
-    for _ in range(2):
-        text, wall, cpu = child([sys.executable, __file__, "--trace", trace, "--quick"])
+    with TemporaryDirectory() as compiled:
+        for _ in range(2):
+            text, wall, cpu = child([sys.executable, __file__, "--trace", trace, "--quick"], compiled)
     told = json.loads(text)
     print(
         f"{told['policies']} policies x {len(BLOCKS)} capacities: {wall:.2f} s wall, {cpu:.2f} s CPU in all "

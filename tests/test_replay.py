@@ -371,10 +371,34 @@ def test_one_pass_gives_lru_at_every_capacity(week: tuple[Paths, list[tuple[int,
     # equal blocks and no path larger than the tier: the curve is the replay
     paths = week[0]
     capacity, hits = lru_curve(paths, ttl)
+    _, warm_hits = lru_curve(paths, ttl, window="warm")
     longest = max(paths.longest_prefix_tokens, 1)
     for at in range(longest, int(capacity[-1]) + 1):
-        replayed = replay(paths, "lru", capacity_tokens=at, setting=Setting(ttl_seconds=ttl)).total()["hit_tokens"]
-        assert hits[at] == replayed
+        tally = replay(paths, "lru", capacity_tokens=at, setting=Setting(ttl_seconds=ttl))
+        assert hits[at] == tally.total()["hit_tokens"] and warm_hits[at] == tally.total("warm")["hit_tokens"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 3), st.integers(1, 9)), min_size=2, max_size=30))
+def test_one_pass_gives_lru_where_partial_blocks_take_a_block(prompts: list[tuple[int, int]]) -> None:
+    # a prompt is full blocks of its document and then a tail of its own length; a tail of 4 is a full block
+    asked = [[(document, block) for block in range(length // 4)] + [(document, length)] * (length % 4 > 0)
+             for document, length in prompts]  # fmt: skip
+    names = {name: code for code, name in enumerate(dict.fromkeys(name for path in asked for name in path))}
+    keys = np.array([names[name] for path in asked for name in path], np.uint64)
+    tokens = np.array([min(4, length - 4 * at) for _, length in prompts for at in range(-(-length // 4))])
+    offsets = np.cumsum([0, *(len(path) for path in asked)])
+    leaf, parent, sizes, *_ = build_forest(offsets, keys, tokens)
+    paths = make_paths(parent, sizes, leaf, np.arange(len(prompts)) * SECOND, block_tokens=4, partial_tail="keep")
+    capacity, hits = lru_curve(paths, window="warm")
+    for at in range(paths.longest_prefix_tokens, int(capacity[-1]) + 1, 4):
+        replayed = replay(paths, "lru", capacity_tokens=at).total("warm")["hit_tokens"]
+        assert hits[np.searchsorted(capacity, at)] == replayed
+
+
+def test_the_curve_has_two_windows() -> None:
+    with pytest.raises(ValueError, match="warm"):
+        lru_curve(flat("A A"), window="hot")
 
 
 @st.composite
@@ -537,9 +561,10 @@ def test_the_warm_half_equals_an_independent_simulator(blocks: int) -> None:
             continue
         paths, capacity = conversation(tail), blocks * BLOCK
         flat_fifo = replay(paths, "fifo_flat", capacity_tokens=capacity).hit_token_ratio("warm")
-        lru = replay(paths, "lru", capacity_tokens=capacity).hit_token_ratio("warm")
+        lru = replay(paths, "lru", capacity_tokens=capacity)
         best = optimal(paths, capacity).warm_hit_token_ratio
-        assert tuple(round(x or 0, 6) for x in (flat_fifo, lru, best)) == wanted
+        assert tuple(round(x or 0, 6) for x in (flat_fifo, lru.hit_token_ratio("warm"), best)) == wanted
+        assert lru_curve(paths, window="warm")[1][blocks] == lru.total("warm")["hit_tokens"]
 
 
 @pytest.mark.parametrize(

@@ -223,10 +223,12 @@ def _compact(slot_of: Any, room: Any, tree: Any, order: Any, filled: int) -> int
 
 
 @njit(cache=True, nogil=True)
-def _distances(parent: Any, room: Any, unit: Any, tokens: Any, path_tokens: Any, leaf: Any, ts_us: Any, ttl_us: Any,
-               minimum_tokens: Any, longest: int, bin_tokens: Any, whole: Any, units: Any) -> None:  # fmt: skip
-    """Where tokens start to hit, in bins of capacity: `whole[d]` tokens of nodes that hit from d bins on, and for
-    segments the change at each bin in how many units start to hit there (`units`, a difference array)."""
+def _distances(parent: Any, room: Any, unit: Any, tokens: Any, path_tokens: Any, leaf: Any, ts_us: Any, counted: Any,
+               ttl_us: Any, minimum_tokens: Any, longest: int, bin_tokens: Any, whole: Any,
+               units: Any) -> None:  # fmt: skip
+    """Where tokens of `counted` requests start to hit, in bins of capacity: `whole[d]` tokens of nodes that hit from d
+    bins on, and for segments the change at each bin in how many units start to hit there (`units`, a difference
+    array)."""
     nodes = parent.size
     size = 2 * nodes + longest + 1
     tree = np.zeros(size + 1, np.int64)
@@ -240,7 +242,7 @@ def _distances(parent: Any, room: Any, unit: Any, tokens: Any, path_tokens: Any,
             continue
         if filled + longest >= size:
             filled = _compact(slot_of, room, tree, order, filled)
-        node = end
+        node = end if counted[request] else -1
         while node >= 0:
             slot = slot_of[node]
             if slot >= 0 and (ttl_us == 0 or ts_us[request] - used_us[node] <= ttl_us):
@@ -267,12 +269,18 @@ def _distances(parent: Any, room: Any, unit: Any, tokens: Any, path_tokens: Any,
             node = parent[node]
 
 
-def lru_curve(paths: Paths, ttl_seconds: float | None = None, minimum_tokens: int = 0) -> tuple[Ints, Ints]:
+def lru_curve(
+    paths: Paths, ttl_seconds: float | None = None, minimum_tokens: int = 0, window: str = "cold"
+) -> tuple[Ints, Ints]:
     """LRU's hit tokens at every capacity in one pass: (capacity_tokens, hit_tokens), both int64, rising.
 
-    By stack distance over node touches, the root of a path most recent. Exact where all units take the same room; with
+    By stack distance over node touches, the root of a path most recent; over all requests, or with `window` "warm"
+    those of the warm window. Exact where all units take the same room and no path is larger than the capacity; with
     mixed sizes exact up to the last entry that only partly fits and to 1/1,048,576 of the footprint.
     """
+    if window not in ("cold", "warm"):
+        raise ValueError(f"window must be 'cold' (all requests) or 'warm', got {window!r}")
+    counted = paths.warm if window == "warm" else np.ones(paths.requests, np.bool_)
     if paths.parent.size == 0:
         return np.zeros(1, np.int64), np.zeros(1, np.int64)
     if not paths.equal_units:
@@ -281,7 +289,7 @@ def lru_curve(paths: Paths, ttl_seconds: float | None = None, minimum_tokens: in
     step = int(paths.unit_tokens[0]) if paths.equal_units else max(1, -(-footprint // CURVE_BINS))
     whole, units = np.zeros(-(-footprint // step) + 3, np.int64), np.zeros(-(-footprint // step) + 3, np.int64)
     _distances(paths.parent, paths.room_tokens, paths.unit_tokens, paths.tokens, paths.path_tokens, paths.leaf,
-               paths.ts_us, microseconds(ttl_seconds), minimum_tokens, int(paths.depth.max()) + 1, step, whole,
+               paths.ts_us, counted, microseconds(ttl_seconds), minimum_tokens, int(paths.depth.max()) + 1, step, whole,
                units)  # fmt: skip
     return np.arange(whole.size, dtype=np.int64) * step, np.cumsum(whole + np.cumsum(units) * step)
 
