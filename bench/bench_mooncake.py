@@ -15,6 +15,7 @@ memory; compiled loops come from the disk cache of a run before.
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import resource
@@ -48,17 +49,17 @@ def three_columns(trace: str) -> dict[str, dict[int, int]]:
     """Hit tokens of the second half by column and capacity in blocks, as the peer counts them."""
     import numpy as np
 
-    from kit.replay import lru_curve, optimal, replay_grid
+    from kit.replay import bounds, replay_grid
 
     paths = load(trace, "keep")
     capacities = [blocks * BLOCK_TOKENS for blocks in BLOCKS]
-    sizes, hits = lru_curve(paths, window="warm")
+    sizes, hits = bounds.lru_curve(paths, window="warm")
     places = np.searchsorted(sizes, capacities, side="right") - 1
     tallies = replay_grid(paths, ["fifo_flat"], capacities)
     return {
         "fifo_flat": dict(zip(BLOCKS, (tally.total("warm")["hit_tokens"] for tally in tallies), strict=True)),
         "lru": dict(zip(BLOCKS, hits[places].tolist(), strict=True)),
-        "optimal": dict(zip(BLOCKS, (optimal(paths, size).warm_hit_tokens for size in capacities), strict=True)),
+        "optimal": dict(zip(BLOCKS, (best.warm_hit_tokens for best in bounds.optima(paths, capacities)), strict=True)),
     }
 
 
@@ -169,6 +170,7 @@ def main() -> int:
         print(f"trace {Path(chosen.trace).name} is not beside the project; give --trace")
         return 0
     if chosen.columns:
+        gc.disable()  # a process of one second has no garbage worth looking for
         print(json.dumps(three_columns(chosen.trace)))
     elif chosen.quick:
         told = every_quick_policy(chosen.trace)

@@ -8,6 +8,7 @@ capacity x requests is used up, the last one in part.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -142,6 +143,18 @@ def _min(offsets: Any, node_at: Any, following: Any, tokens: Any, warm: Any, slo
     return hits
 
 
+@njit(cache=True, nogil=True)
+def _min_at(parent: Any, depth: Any, path_tokens: Any, leaf: Any, ts_us: Any, ttl_us: Any, minimum_tokens: Any,
+            tokens: Any, warm: Any, slots: Any) -> Any:  # fmt: skip
+    """`_min` for several numbers of slots: hit tokens int64[slots, 2]."""
+    offsets, node_at = _touches(parent, depth, path_tokens, leaf, minimum_tokens)
+    following, _ = _next_touch(offsets, node_at, ts_us, parent.size, ttl_us)
+    found = np.empty((slots.size, 2), np.int64)
+    for at in range(slots.size):
+        found[at] = _min(offsets, node_at, following, tokens, warm, slots[at])
+    return found
+
+
 def _pfoo(paths: Paths, node_at: Any, following: Any, request_of: Any, capacity_tokens: int, warm_only: bool) -> int:
     kept = np.flatnonzero(following >= 0)
     if warm_only:
@@ -171,22 +184,31 @@ def optimal(paths: Paths, capacity_tokens: int, ttl_seconds: float | None = None
 
     A gap longer than `ttl_seconds` can never be a hit and is cut before anything else.
     """
+    return optima(paths, [capacity_tokens], ttl_seconds, minimum_tokens)[0]
+
+
+def optima(
+    paths: Paths, capacities: Sequence[int], ttl_seconds: float | None = None, minimum_tokens: int = 0
+) -> list[Bound]:
+    """`optimal` at several budgets; the log is gone through once for what they share."""
     ttl_us = microseconds(ttl_seconds)
-    if paths.equal_units:
+    exact = paths.equal_units
+    if exact:
         paths = paths.by_unit
-    offsets, node_at = _touches(paths.parent, paths.depth, paths.path_tokens, paths.leaf, minimum_tokens)
-    following, request_of = _next_touch(offsets, node_at, paths.ts_us, paths.parent.size, ttl_us)
-    if paths.equal_units:
         size = int(paths.room_tokens[0]) if paths.room_tokens.size else 1
-        cold, warm = _min(offsets, node_at, following, paths.tokens, paths.warm, capacity_tokens // size)
-        exact, method = True, "MIN"
+        hits = _min_at(paths.parent, paths.depth, paths.path_tokens, paths.leaf, paths.ts_us, ttl_us, minimum_tokens,
+                       paths.tokens, paths.warm, np.array(capacities, np.int64) // size).tolist()  # fmt: skip
     else:
-        cold = _pfoo(paths, node_at, following, request_of, capacity_tokens, False)
-        warm = _pfoo(paths, node_at, following, request_of, capacity_tokens, True)
-        exact, method = False, "PFOO-L"
+        offsets, node_at = _touches(paths.parent, paths.depth, paths.path_tokens, paths.leaf, minimum_tokens)
+        following, request_of = _next_touch(offsets, node_at, paths.ts_us, paths.parent.size, ttl_us)
+        hits = [[_pfoo(paths, node_at, following, request_of, capacity, warm_only) for warm_only in (False, True)]
+                for capacity in capacities]  # fmt: skip
     total, warm_total = int(paths.input_tokens.sum()), int(paths.input_tokens[paths.warm].sum())
-    return Bound(capacity_tokens, int(cold), float(cold / total) if total else None, int(warm),
-                 float(warm / warm_total) if warm_total else None, exact, method)  # fmt: skip
+    return [
+        Bound(capacity, cold, cold / total if total else None, warm, warm / warm_total if warm_total else None,
+              exact, "MIN" if exact else "PFOO-L")
+        for capacity, (cold, warm) in zip(capacities, hits, strict=True)
+    ]  # fmt: skip
 
 
 @njit(cache=True, nogil=True)
