@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kit.formats import LogError
-from kit.formats.kinds import create_macros
+from kit.formats.kinds import KINDS, create_macros
 from kit.log import load, staging
 
 GOOD = '{"timestamp": 1, "input_length": 600, "output_length": 3, "hash_ids": [1, 2]}'
@@ -110,10 +110,10 @@ def test_both_readers_agree_on_any_values(rows: list[dict[str, Any]], tmp_path: 
 def test_the_value_of_a_text(kind: str, text: str, value: int | None) -> None:
     con = duckdb.connect()
     con.execute("SET TimeZone = 'UTC'")
-    for statement in create_macros():
+    query = f"SELECT {kind}_of($text)" if kind == "count" else f"SELECT epoch_us({kind}_of($text))"
+    for statement in create_macros(query):
         con.execute(statement)
-    found = f"{kind}_of($text)" if kind == "count" else f"epoch_us({kind}_of($text))"
-    assert con.sql(f"SELECT {found}", params={"text": text}).fetchall() == [(value,)]
+    assert con.sql(query, params={"text": text}).fetchall() == [(value,)]
 
 
 @pytest.mark.parametrize(
@@ -124,9 +124,18 @@ def test_the_value_of_a_text(kind: str, text: str, value: int | None) -> None:
 )  # fmt: skip
 def test_a_time_without_a_zone_is_told(text: str, naive: bool) -> None:
     con = duckdb.connect()
-    for statement in create_macros():
+    for statement in create_macros("SELECT is_naive($text)"):
         con.execute(statement)
     assert con.sql("SELECT is_naive($text)", params={"text": text}).fetchall() == [(naive,)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_kind_brings_the_macros_it_needs_and_no_others(kind: str) -> None:
+    con = duckdb.connect()
+    for statement in create_macros(f"SELECT {kind}_of(x)"):
+        con.execute(statement)
+    assert con.sql(f"SELECT {kind}_of(NULL::VARCHAR)").fetchall() == [(None,)]
+    assert not create_macros("SELECT count(*) FROM request")
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ nanoseconds); ISO times may have 0 to 9 fractional digits (cut to microseconds) 
 
 from __future__ import annotations
 
+import re
+
 NO_VALUE = "('', 'NaN', 'nan', 'null', 'NULL', 'None', '<NA>')"
 LONGEST_NO_VALUE = 8
 
@@ -41,6 +43,8 @@ _FIGURES = (
 LONGEST_KEY = 256
 HASHED_KEY = "sha256:"
 """How a prefix key begins that is stored as a hash, because it is long or has white space and may be a prompt."""
+
+CALL = re.compile(r"\b(\w+)\(")
 
 MACROS = [
     f"shown(x) AS CASE WHEN regexp_full_match(x, {_FIGURES}) THEN left(x, 40) "
@@ -109,9 +113,14 @@ MACROS = [
 ]
 
 
-def create_macros() -> list[str]:
-    """Statements that define the macros on a connection (temporary: they never enter the log's file)."""
-    return [f"CREATE OR REPLACE TEMP MACRO {text}" for text in MACROS]
+def create_macros(query: str) -> list[str]:
+    """Statements that define the macros that a query needs (temporary: they never enter the log's file)."""
+    needed, found = set(CALL.findall(query)), list[str]()
+    for text in reversed(MACROS):  # a macro calls those before it
+        if text.split("(")[0] in needed:
+            needed.update(CALL.findall(text))
+            found.append(f"CREATE OR REPLACE TEMP MACRO {text}")
+    return found[::-1]
 
 
 def refusal(kind: str, name: str) -> str:

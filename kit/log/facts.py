@@ -102,10 +102,16 @@ def _write(con: Con, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
 SHARED = "which prompts sessions share: no prefix identity, only the growth inside each session is taken from lengths"
 
 
-def epoch_units(con: Con) -> list[str]:
-    """The units that bare numbers among the start times were taken for, decided by their size."""
-    return [unit for (unit,) in con.sql("SELECT DISTINCT epoch_unit FROM ordered WHERE epoch_unit IS NOT NULL "
-                                        "ORDER BY ALL").fetchall()]  # fmt: skip
+def _seen(con: Con) -> tuple[list[str], int, int | None]:
+    """(units that bare numbers among the start times were taken for by their size, times without a zone, block size).
+
+    The block size is the one the log fixes: one size in every row that has one.
+    """
+    units, naive, least, most = con.sql(
+        "SELECT list_sort(list(DISTINCT epoch_unit) FILTER (epoch_unit IS NOT NULL)), count(*) FILTER (naive), "
+        "min(block_tokens), max(block_tokens) FROM ordered"
+    ).fetchall()[0]
+    return units or [], naive, least if least == most else None
 
 
 def _cannot_tell(con: Con, identity: str | None, clock: str, filled: Mapping[str, int], surrogate: bool) -> list[str]:
@@ -121,17 +127,17 @@ def _cannot_tell(con: Con, identity: str | None, clock: str, filled: Mapping[str
     return ([SHARED] if surrogate else []) + [sentence for name, sentence in CANNOT if name not in known]
 
 
-def _warnings(con: Con, rejected: Mapping[str, int], clock: str) -> list[str]:
+def _warnings(con: Con, rejected: Mapping[str, int], clock: str, units: Sequence[str], naive: int) -> list[str]:
     out = []
     if number := rejected.get(REPEATED):
         out.append(f"{number:,} rows repeat a request id already read; each request is counted once")
     if number := rejected.get(RESUMED):
         out.append(f"{number:,} later attempts of a request (resumed lookups) are left out")
-    if len(units := epoch_units(con)) > 1:
+    if len(units) > 1:
         out.append(f"start times are numbers of different sizes, taken as {' and '.join(units)}")
     if clock == "relative":
         out.append("times are relative to the start of the log: days and hours are counted from it")
-    if naive := count(con, "SELECT count(*) FROM ordered WHERE naive"):
+    if naive:
         out.append(f"{naive:,} rows have times without a zone; they are taken as UTC")
     if not count(con, "SELECT count(replica) FROM request"):
         out.append("no replica column: one cache is assumed")
@@ -156,9 +162,8 @@ def calendar_days(con: Con, zone: str = "UTC") -> list[dict[str, Any]]:
     return [{"day": day, "requests": requests, "hours": hours} for day, requests, hours in rows]
 
 
-def _decided(con: Con) -> dict[str, str]:
+def _decided(units: Sequence[str]) -> dict[str, str]:
     """The unit of start times that were bare numbers, with the reason."""
-    units = epoch_units(con)
     return {"start times": f"epoch {' and '.join(units)}, by the size of the numbers"} if units else {}
 
 
@@ -178,18 +183,19 @@ def measure(con: Con, given: Mapping[str, Any], extra_warnings: Sequence[str], s
     refused = sum(rejected.values())
     filled, sessions, chains = given["filled"], given["sessions"], given["chains"]
     clock, identity = given["clock"], given["identity"]
-    warnings = [*extra_warnings, *_warnings(con, rejected, clock)]
+    units, naive, block_tokens = _seen(con)
+    warnings = [*extra_warnings, *_warnings(con, rejected, clock, units, naive)]
     placeholder = _placeholder(con)
     if placeholder:
         warnings.append("output_tokens look like placeholders (3 or fewer in 30 % or more of the rows): not priced")
     return LogFacts(
         **{key: given[key] for key in ("sha256", "format", "files", "identity", "clock")},
-        units={**given["units"], **_decided(con)},
+        units={**given["units"], **_decided(units)},
         rows=requests + refused, kept=requests, rejected=rejected, start=start, end=end, days=days,
         requests=requests, sessions=sessions, chains=chains, keys=_keys(con, identity, chains),
-        block_tokens=_block(con), has_clock=clock in ("absolute", "relative"), has_sessions=sessions > 0,
+        block_tokens=block_tokens, has_clock=clock in ("absolute", "relative"), has_sessions=sessions > 0,
         has_cached_tokens=filled["read_tokens"] > 0, output_is_placeholder=placeholder,
-        naive_timestamps=count(con, "SELECT count(*) FROM ordered WHERE naive"),
+        naive_timestamps=naive,
         resumed_lookups=rejected.get(RESUMED, 0),
         damaged=refused - set_aside,
         missing=tuple(name for name, rows in filled.items() if not rows and name not in HINTS),
@@ -208,12 +214,6 @@ def _keys(con: Con, identity: str | None, chains: int) -> int:
     if identity == "chain":
         return chains
     return count(con, "SELECT count(*) FROM node")
-
-
-def _block(con: Con) -> int | None:
-    """The block size the log fixes: one size in every row that has one."""
-    sizes = con.sql("SELECT DISTINCT block_tokens FROM ordered WHERE block_tokens IS NOT NULL LIMIT 2").fetchall()
-    return int(sizes[0][0]) if len(sizes) == 1 else None
 
 
 def _plain(value: Any) -> Any:

@@ -79,15 +79,19 @@ def from_paths(con: Con) -> None:
 
     Without `path_tokens` every key is a block of `block_tokens`, the last one what is left of the prompt.
     """
-    counts = column(con, "SELECT len(coalesce(path_keys, [])) FROM path ORDER BY request_id").astype(np.int64)
+    lengths, types, scopes = con.sql(f"SELECT count(path_tokens), count(path_types), count(DISTINCT hash({SCOPE})) "
+                                     "FROM path").fetchall()[0]  # fmt: skip
+    rows = con.sql("SELECT len(coalesce(path_keys, [])) AS blocks, block_tokens, input_tokens FROM path "
+                   "ORDER BY request_id").fetchnumpy()  # fmt: skip
+    counts = np.asarray(rows["blocks"], np.int64)
     offsets = np.concatenate([[0], np.cumsum(counts)])
-    keys = _touch_keys(con)
-    sizes = None if _has(con, "path_tokens") else _block_sizes(con, counts)
+    keys = _touch_keys(con, scopes == 1)
+    sizes = None if lengths else _block_sizes(rows, counts)
     if sizes is not None and (sizes[1][counts > 0] > 0).all():
         leaf, parent, _, depth, first = build_forest(offsets, keys, keys.view(np.int64))
         request = np.searchsorted(offsets, first, side="right") - 1
         node_tokens = np.where(first == offsets[request + 1] - 1, sizes[1][request], sizes[0][request])
-        return _store(con, parent, node_tokens, depth, _touch_types(con, first, None), leaf)
+        return _store(con, parent, node_tokens, depth, _touch_types(con, first, None) if types else None, leaf)
     tokens = _touch_tokens(con, counts, offsets, sizes)
     real = tokens > 0
     if not real.all():
@@ -95,7 +99,7 @@ def from_paths(con: Con) -> None:
         offsets = np.concatenate([[0], np.cumsum(counts)])
         keys, tokens = keys[real], tokens[real]
     leaf, parent, node_tokens, depth, first = build_forest(offsets, keys, tokens)
-    return _store(con, parent, node_tokens, depth, _touch_types(con, first, real), leaf)
+    return _store(con, parent, node_tokens, depth, _touch_types(con, first, real) if types else None, leaf)
 
 
 def from_runs(con: Con) -> None:
@@ -109,22 +113,16 @@ def from_runs(con: Con) -> None:
     _store(con, parent, node_tokens, depth, types, leaf)
 
 
-def _has(con: Con, name: str) -> bool:
-    return bool(column(con, f"SELECT count({name}) FROM path")[0])
-
-
-def _touch_keys(con: Con) -> Any:
+def _touch_keys(con: Con, alone: bool) -> Any:
     """The keys of all paths, one after the other: whole numbers as they are while there is one model and scope."""
     kinds = {row[0]: row[1] for row in con.sql("DESCRIBE path").fetchall()}
-    alone = column(con, f"SELECT count(DISTINCT hash({SCOPE})) FROM path")[0] == 1
     if alone and kinds["path_keys"] == "UBIGINT[]":
         return column(con, "SELECT unnest(path_keys) AS k FROM path")
     return column(con, f"SELECT hash(k, {SCOPE}) FROM (SELECT unnest(path_keys) AS k, model, cache_scope FROM path)")
 
 
-def _block_sizes(con: Con, counts: Any) -> tuple[Any, Any]:
+def _block_sizes(sizes: dict[str, Any], counts: Any) -> tuple[Any, Any]:
     """(tokens of a full block, tokens of the last block) of each request whose blocks have one size."""
-    sizes = con.sql("SELECT block_tokens, input_tokens FROM path ORDER BY request_id").fetchnumpy()
     block, total = (np.asarray(sizes[name], np.int64) for name in ("block_tokens", "input_tokens"))
     return block, np.minimum(block, total - block * (counts - 1))
 
@@ -137,10 +135,8 @@ def _touch_tokens(con: Con, counts: Any, offsets: Any, sizes: tuple[Any, Any] | 
     return tokens
 
 
-def _touch_types(con: Con, first: Any, real: Any | None) -> Types:
+def _touch_types(con: Con, first: Any, real: Any | None) -> tuple[Any, Any]:
     """The types of the touches `first`, counted among the real ones (None: all are)."""
-    if not _has(con, "path_types"):
-        return None
     code, words = _coded(con, "SELECT unnest(path_types)::VARCHAR AS word FROM path")
     return (code if real is None else code[real])[first], words
 

@@ -296,8 +296,6 @@ def stage(con: duckdb.DuckDBPyConnection, form: Format, peeks: Sequence[Peek], f
     `folder` holds copies of damaged files. Lines lost there are in the temporary table `lost(file, line, reason)`.
     Raises LogError when the reader cannot go on.
     """
-    for statement in create_macros():
-        con.execute(statement)
     con.execute("CREATE OR REPLACE TEMP TABLE lost(file VARCHAR, line BIGINT, reason VARCHAR)")
     checked = [_noted(con, unpacked(one, folder)) for one in peeks]
     _run(con, form, checked, LINE_BYTES)
@@ -331,7 +329,18 @@ def _refused(con: duckdb.DuckDBPyConnection) -> set[tuple[str, str]]:
 
 def has_table(con: duckdb.DuckDBPyConnection, name: str) -> bool:
     """True when the connection has a table of this name."""
-    return bool(con.sql("SELECT 1 FROM duckdb_tables() WHERE table_name = $name", params={"name": name}).fetchall())
+    try:
+        con.execute(f"SELECT 1 FROM {column(name)} LIMIT 0")
+    except duckdb.CatalogException:
+        return False
+    return True
+
+
+def _create(con: duckdb.DuckDBPyConnection, query: str) -> None:
+    """`staged` as what a query gives."""
+    for statement in create_macros(query):
+        con.execute(statement)
+    con.execute(f"CREATE OR REPLACE TEMP TABLE staged AS {query}")
 
 
 def _run_fast(con: duckdb.DuckDBPyConnection, form: Format, peeks: Sequence[Peek]) -> bool:
@@ -344,7 +353,7 @@ def _run_fast(con: duckdb.DuckDBPyConnection, form: Format, peeks: Sequence[Peek
         return False
     expected = sum(one.lines or 0 for one in peeks)
     try:
-        con.execute(f"CREATE OR REPLACE TEMP TABLE staged AS {staging_sql(form, plain_reader(form.fields, peeks))}")
+        _create(con, staging_sql(form, plain_reader(form.fields, peeks)))
     except (duckdb.InvalidInputException, duckdb.ConversionException, duckdb.IOException, duckdb.ProgrammingError):
         return False
     read = con.sql("SELECT count(*), count(*) FILTER (NOT coalesce(valued, false)) FROM staged").fetchall()[0]
@@ -360,7 +369,7 @@ def _run(con: duckdb.DuckDBPyConnection, form: Format, peeks: Sequence[Peek], lo
         return
     source = reader(con, form, form.fields, peeks, longest)
     try:
-        con.execute(f"CREATE OR REPLACE TEMP TABLE staged AS {staging_sql(form, source)}")
+        _create(con, staging_sql(form, source))
     except duckdb.OutOfMemoryException:
         raise
     except duckdb.Error as error:
