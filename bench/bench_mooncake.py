@@ -87,10 +87,11 @@ def every_quick_policy(trace: str) -> dict[str, Any]:
 def child(arguments: list[str], compiled: str) -> tuple[str, float, float]:
     """(what a process printed, its wall seconds, its CPU seconds); RuntimeError with its last words where it failed.
 
-    `compiled` is the folder where it keeps compiled Python files, whatever the environment says of them.
+    `compiled` is the folder where it keeps compiled Python files, whatever the environment says of them. Memory comes
+    from two heaps (glibc opens one for every thread and keeps what was freed in each).
     """
     own = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    own["PYTHONPYCACHEPREFIX"] = compiled
+    own |= {"PYTHONPYCACHEPREFIX": compiled, "MALLOC_ARENA_MAX": "2"}
     before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     ended = subprocess.run(arguments, capture_output=True, text=True, cwd=PROJECT, env=own)
     wall, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
