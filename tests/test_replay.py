@@ -29,6 +29,7 @@ from kit.replay import (
     replay,
     replay_grid,
 )
+from kit.replay.bounds import optima
 from tests.conftest import shared_data
 from tests.reference import Plain
 
@@ -394,6 +395,16 @@ def test_one_pass_gives_lru_where_partial_blocks_take_a_block(prompts: list[tupl
     for at in range(paths.longest_prefix_tokens, int(capacity[-1]) + 1, 4):
         replayed = replay(paths, "lru", capacity_tokens=at).total("warm")["hit_tokens"]
         assert hits[np.searchsorted(capacity, at)] == replayed
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.one_of(weeks(st.just(1)), weeks(st.integers(1, 4))), st.lists(st.integers(1, 12), max_size=5),
+       st.sampled_from([None, 30.0]))  # fmt: skip
+def test_several_budgets_at_once_have_the_optima_they_have_alone(
+    week: tuple[Paths, list[tuple[int, ...]]], capacities: list[int], ttl: float | None
+) -> None:
+    alone = [optimal(week[0], capacity, ttl) for capacity in capacities]
+    assert optima(week[0], capacities, ttl) == alone
 
 
 def test_the_curve_has_two_windows() -> None:
