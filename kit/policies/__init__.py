@@ -79,6 +79,12 @@ class Policy:
         return getattr(self.module, "NEEDS", ())
 
     @property
+    def overlaps(self) -> bool:
+        """Whether requests may hold their paths until they have ended (`kit.replay.Setting.hold_until_end`). A queue
+        that keeps only leaves, by place, would lose the place of what is held."""
+        return bool(getattr(self.module, "OVERLAPS", self.ranked))
+
+    @property
     def ranked(self) -> bool:
         """True where the policy ranks leaves by a key; False where it brings its own structure."""
         return not hasattr(self.module, "victim")

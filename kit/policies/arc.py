@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kit.policies import lists
-from kit.policies.lists import join, oldest, oldest_leaf, part, put, soon, take
+from kit.policies.lists import free, join, oldest, oldest_leaf, part, put, soon, take
 
-__all__ = ["cover", "enter", "leave", "pool", "soon", "touch", "uncover", "victim"]
+__all__ = ["cover", "enter", "free", "leave", "pool", "soon", "touch", "uncover", "victim"]
 
 TITLE = "ARC"
 PARAMETERS: dict[str, float] = {}
+OVERLAPS = True
 ONCE, AGAIN, ONCE_GHOST, AGAIN_GHOST, BACK = range(5)
 
 

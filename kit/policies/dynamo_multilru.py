@@ -18,6 +18,7 @@ from kit.policies.lists import oldest_leaf, put, take
 
 TITLE = "Dynamo MultiLRU"
 PARAMETERS: dict[str, float] = {"warm_uses": 3.0, "hot_uses": 8.0, "hottest_uses": 15.0}
+OVERLAPS = True
 LEVELS = 4
 MOST_USES = 15
 

@@ -19,6 +19,7 @@ __all__ = ["cover", "enter", "leave", "pool", "touch", "uncover", "victim"]
 
 TITLE = "Hyperbolic"
 PARAMETERS: dict[str, float] = {"samples": 64.0, "seed": 1.0}
+OVERLAPS = True
 
 
 class Pool(NamedTuple):

@@ -13,9 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kit.policies.ahead import fetch
+from kit.policies.pins import pinned
 
 TITLE = "LFU (forgets on eviction)"
 PARAMETERS: dict[str, float] = {}
+OVERLAPS = True
 INLINE = True
 LINK = np.dtype([("newer", np.int32), ("older", np.int32), ("uses", np.int32), ("spare", np.int32)])
 COUNT = np.dtype([("oldest", np.int32), ("last", np.int32), ("above", np.int32), ("below", np.int32)])
@@ -91,6 +93,13 @@ def close(p: Any, count: int) -> None:
             p.counts[above].below = below
 
 
+def renew(p: Any, node: int) -> None:
+    """Most recent at its own count."""
+    count = p.links[node].uses
+    remove(p, node)
+    append(p, node, count, count)
+
+
 def enter(p: Any, own: Any, node: int, depth: int, is_leaf: bool, request: int, now_us: int) -> None:
     """A node becomes resident with count 1."""
     append(p, node, 1, 1 if p.counts[1].oldest >= 0 else 0)
@@ -112,6 +121,11 @@ def leave(p: Any, own: Any, node: int, evicted: bool) -> None:
     p.links[node].uses = 0
 
 
+def free(p: Any, own: Any, node: int) -> None:
+    """The last running request that uses a node has ended: most recent at its count."""
+    renew(p, node)
+
+
 def cover(p: Any, own: Any, node: int) -> None:
     """Nothing: counts alone keep parents after their children."""
 
@@ -121,12 +135,15 @@ def uncover(p: Any, own: Any, node: int) -> None:
 
 
 def least_used(p: Any, nodes: Any, request: int) -> int:
-    """The least used, then oldest node not pinned by this request; -1 = none."""
+    """The least used, then oldest node that is not pinned; -1 = none. Pinned ones move to the recent end of their
+    count, as their use, or its end, would anyway."""
     count = np.int64(p.counts[0].above)
     while count >= 0:
-        node = np.int64(p.counts[count].oldest)
-        while node >= 0 and nodes[node].pinned == request:
-            node = np.int64(p.links[node].newer)
+        node, last = np.int64(p.counts[count].oldest), np.int64(p.counts[count].last)
+        while node >= 0 and pinned(nodes, node, request):
+            following = np.int64(p.links[node].newer) if node != last else np.int64(-1)
+            renew(p, node)
+            node = following
         if node >= 0:
             return node
         count = np.int64(p.counts[count].above)
@@ -134,5 +151,5 @@ def least_used(p: Any, nodes: Any, request: int) -> int:
 
 
 def victim(p: Any, own: Any, nodes: Any, request: int) -> int:
-    """The least used, then oldest node not pinned by this request; -1 = none."""
+    """The least used, then oldest node that is not pinned; -1 = none."""
     return least_used(p, nodes, request)

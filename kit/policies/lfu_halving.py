@@ -18,6 +18,7 @@ from kit.policies.lists import link, nodes_of, oldest_leaf, put, take
 
 TITLE = "LFU with halving"
 PARAMETERS: dict[str, float] = {"sample_multiple": 10.0}
+OVERLAPS = True
 MOST = 15
 
 

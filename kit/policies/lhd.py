@@ -21,6 +21,7 @@ __all__ = ["cover", "enter", "leave", "pool", "touch", "uncover", "victim"]
 
 TITLE = "LHD"
 PARAMETERS: dict[str, float] = {"samples": 32.0, "period": 1_048_576.0, "seed": 1.0}
+OVERLAPS = True
 CLASSES, AGES, ADMISSIONS = 16, 20_000, 8
 DECAY = 0.9
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kit.policies.ahead import fetch
+from kit.policies.pins import pinned
 
 NOWHERE = -1
 GHOST, BACK = 2, 3
@@ -113,16 +114,16 @@ def oldest(p: Any, which: int) -> int:
 
 
 def oldest_leaf(p: Any, which: int, nodes: Any, request: int) -> int:
-    """The oldest node of a recency list without resident children and not pinned by this request; -1 = none.
+    """The oldest node of a recency list without resident children and not pinned; -1 = none.
 
-    Pinned nodes met on the way move to the recent end in their order, as their use would move them anyway.
+    Pinned nodes met on the way move to the recent end in their order, as their use, or its end, would anyway.
     """
     both = nodes_of(p) + which
     last = p.links[both].older
     node = np.int64(p.links[both].newer)
     while node != both:
         following = np.int64(p.links[node].newer)
-        if nodes[node].pinned == request:
+        if pinned(nodes, node, request):
             unlink(p, node)
             link(p, which, node)
         elif nodes[node].children == 0:
@@ -131,6 +132,12 @@ def oldest_leaf(p: Any, which: int, nodes: Any, request: int) -> int:
             break
         node = following
     return np.int64(-1)
+
+
+def free(p: Any, own: Any, node: int) -> None:
+    """The last running request that uses a node has ended: the recent end of its list."""
+    unlink(p, node)
+    link(p, np.int64(p.links[node].where), node)
 
 
 def head_leaf(p: Any, which: int, nodes: Any, request: int) -> int:

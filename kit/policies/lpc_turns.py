@@ -22,6 +22,7 @@ from kit.policies.sessions import agents, later_turns, owners
 
 TITLE = "LPC (turn count)"
 PARAMETERS: dict[str, float] = {"decay_per_second": 0.01, "oracle": 0.0}
+OVERLAPS = True
 WANTS = ("session_id", "session_type")
 LAST_TURN = 16
 

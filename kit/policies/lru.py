@@ -3,7 +3,8 @@
 Source: SGLang `lru` (last access), vLLM free queue, libCacheSim LRU. State: one list of all resident nodes. A request
 touches its path from leaf to root, so the root ends most recent and the list's old end is always a leaf: no tree is
 needed for prefix closure. Tie inside a request: the deeper block goes first.
-Leaves out: engines that order by finish time (needs `ts_end`), reference counts of running requests.
+Where requests overlap (`Setting.hold_until_end`) a path counts as used when its request ends, as vLLM frees it then.
+Leaves out: blocks of generated tokens.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kit.policies.ahead import fetch
+from kit.policies.pins import pinned
 
 TITLE = "LRU"
 PARAMETERS: dict[str, float] = {}
 INLINE = True
+OVERLAPS = True
 SEGMENTS = "always"
 NEWER, OLDER = range(2)
 
@@ -79,6 +82,12 @@ def leave(p: Any, own: Any, node: int, evicted: bool) -> None:
     unlink(p, node)
 
 
+def free(p: Any, own: Any, node: int) -> None:
+    """The last running request that uses a node has ended: most recent."""
+    unlink(p, node)
+    push(p, node)
+
+
 def cover(p: Any, own: Any, node: int) -> None:
     """Nothing: recency alone keeps parents after their children."""
 
@@ -88,10 +97,10 @@ def uncover(p: Any, own: Any, node: int) -> None:
 
 
 def victim(p: Any, own: Any, nodes: Any, request: int) -> int:
-    """The oldest node not pinned by this request; pinned ones move to the recent end, as their use would anyway."""
+    """The oldest node that is not pinned; pinned ones move to the recent end, as their use or its end would anyway."""
     end = p.links.shape[0] - 1
     node = p.links[end, NEWER]
-    while node != end and nodes[node].pinned == request:
+    while node != end and pinned(nodes, node, request):
         unlink(p, node)
         push(p, node)
         node = p.links[end, NEWER]

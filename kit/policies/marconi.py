@@ -23,6 +23,7 @@ __all__ = ["cover", "enter", "leave", "pool", "touch", "uncover", "victim"]
 
 TITLE = "Marconi (recency and work saved)"
 PARAMETERS: dict[str, float] = {"alpha": 0.0, "start": 0.0, "width": 4096.0, "window": 5.0}
+OVERLAPS = True
 SEARCHED = "alpha"
 GRID = tuple(step / 10 for step in range(21))
 

@@ -20,6 +20,7 @@ __all__ = ["cover", "enter", "leave", "pool", "touch", "uncover", "victim"]
 
 TITLE = "Redis LFU (sampled)"
 PARAMETERS: dict[str, float] = {"samples": 5.0, "log_factor": 10.0, "decay_minutes": 1.0, "seed": 1.0}
+OVERLAPS = True
 MINUTE_US = 60_000_000
 START, MOST = 5, 255
 FINE = 1_000_000

@@ -20,6 +20,7 @@ __all__ = ["cover", "enter", "leave", "pool", "touch", "uncover", "victim"]
 
 TITLE = "Redis LRU (sampled)"
 PARAMETERS: dict[str, float] = {"samples": 5.0, "seed": 1.0}
+OVERLAPS = True
 POOLED = 16
 SECOND_US = 1_000_000
 

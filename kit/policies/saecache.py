@@ -78,6 +78,7 @@ from kit.policies.saecache_rules import (
 from kit.prefix import TOKEN_TYPES
 
 TITLE = "SAECache-style"
+OVERLAPS = True
 PARAMETERS: dict[str, float] = {
     "predictor": 2.0, "eta": 0.1, "update_evictions": 1000.0, "gap_window": 200.0, "temperature": 1.0,
     "learning_rate": 0.05, "fixed_types": 0.0, "fixed_queues": 0.0, "fixed_timing": 0.0, "fixed_decay": 0.0,
@@ -265,6 +266,20 @@ def leave(p: Any, own: Any, node: int, evicted: bool) -> None:
     """A node expires; an evicted one has gone when it was chosen."""
     if p.spots[node].there:
         give_up(p, node)
+
+
+def hold(p: Any, own: Any, node: int) -> None:
+    """A running request ends at a node: no leaf until it has ended, as if it had a child."""
+    if p.spots[node].at >= 0:
+        drop_leaf(p, node)
+    p.spots[node].children += 1
+
+
+def unhold(p: Any, own: Any, node: int) -> None:
+    """That request has ended."""
+    p.spots[node].children -= 1
+    if p.spots[node].children == 0:
+        add_leaf(p, node)
 
 
 def cover(p: Any, own: Any, node: int) -> None:

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from kit.policies.lfu import append, close, cover, least_used, pool, remove, uncover
 from kit.policies.radix import Runs, grow, no_runs, readable, shrink, split, unfinished
 
-__all__ = ["cover", "enter", "leave", "own", "pool", "readable", "touch", "uncover", "unfinished", "victim"]
+__all__ = ["cover", "enter", "free", "leave", "own", "pool", "readable", "touch", "uncover", "unfinished", "victim"]
 
 TITLE = "SGLang LFU (whole leaf nodes)"
 PARAMETERS: dict[str, float] = {}
+OVERLAPS = True
 
 
 def own(parent: NDArray[np.int32], leaf: NDArray[np.int32], block_tokens: int) -> Runs:
@@ -55,6 +56,11 @@ def touch(p: Any, own: Any, node: int, depth: int, request: int, now_us: int) ->
     """A resident block is used again: count + 1."""
     look(p, own, request)
     restamp(p, node, np.int64(p.links[node].uses) + 1)
+
+
+def free(p: Any, own: Any, node: int) -> None:
+    """The last running request that uses a block has ended: most recent at its count."""
+    restamp(p, node, np.int64(p.links[node].uses))
 
 
 def leave(p: Any, own: Any, node: int, evicted: bool) -> None:

@@ -13,13 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kit.policies.lru import NEWER, cover, pool, push, uncover, unlink
+from kit.policies.lru import NEWER, cover, free, pool, push, uncover, unlink
+from kit.policies.pins import pinned
 from kit.policies.radix import Runs, grow, no_runs, readable, shrink, split, unfinished
 
-__all__ = ["cover", "enter", "leave", "own", "pool", "readable", "touch", "uncover", "unfinished", "victim"]
+__all__ = ["cover", "enter", "free", "leave", "own", "pool", "readable", "touch", "uncover", "unfinished", "victim"]
 
 TITLE = "SGLang LRU (whole leaf nodes)"
 PARAMETERS: dict[str, float] = {}
+OVERLAPS = True
 
 
 def own(parent: NDArray[np.int32], leaf: NDArray[np.int32], block_tokens: int) -> Runs:
@@ -57,13 +59,13 @@ def leave(p: Any, own: Any, node: int, evicted: bool) -> None:
 
 
 def victim(p: Any, own: Any, nodes: Any, request: int) -> int:
-    """The rest of the run being evicted, else the oldest block not pinned by this request; -1 = none."""
+    """The rest of the run being evicted, else the oldest block that is not pinned; -1 = none."""
     if own.last[3] >= 0:
         return own.last[3]
     look(p, own, request)
     end = p.links.shape[0] - 1
     node = np.int64(p.links[end, NEWER])
-    while node != end and nodes[node].pinned == request:
+    while node != end and pinned(nodes, node, request):
         unlink(p, node)
         push(p, node)
         node = np.int64(p.links[end, NEWER])

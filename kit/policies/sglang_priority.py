@@ -16,14 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kit.policies import lists
-from kit.policies.lists import oldest_leaf, put, take
+from kit.policies.lists import free, oldest_leaf, put, take
 from kit.policies.radix import grow, readable, unfinished
 from kit.policies.sglang_slru import cover, leave, look, own, uncover
 
-__all__ = ["cover", "enter", "leave", "own", "pool", "readable", "touch", "uncover", "unfinished", "victim"]
+__all__ = ["cover", "enter", "free", "leave", "own", "pool", "readable", "touch", "uncover", "unfinished", "victim"]
 
 TITLE = "SGLang priority (whole leaf nodes)"
 PARAMETERS: dict[str, float] = {}
+OVERLAPS = True
 NEEDS = ("priority",)
 HIGHEST = 100
 

@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kit.policies import lists
-from kit.policies.lists import link, oldest_leaf, put, take, unlink
+from kit.policies.lists import free, link, oldest_leaf, put, take, unlink
 from kit.policies.radix import Runs, grow, no_runs, readable, shrink, split, unfinished
 
-__all__ = ["cover", "enter", "leave", "own", "pool", "readable", "touch", "uncover", "unfinished", "victim"]
+__all__ = ["cover", "enter", "free", "leave", "own", "pool", "readable", "touch", "uncover", "unfinished", "victim"]
 
 TITLE = "SGLang SLRU (whole leaf nodes)"
 PARAMETERS: dict[str, float] = {"protected_uses": 2.0}
+OVERLAPS = True
 PROBATION, PROTECTED = range(2)
 
 

@@ -19,6 +19,7 @@ from kit.policies.lists import oldest_leaf, put, take
 
 TITLE = "TensorRT-LLM (priorities)"
 PARAMETERS: dict[str, float] = {}
+OVERLAPS = True
 NEEDS = ("priority",)
 WANTS = ("retention_seconds",)
 USUAL, HIGHEST = 35, 100

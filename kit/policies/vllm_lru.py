@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kit.policies.lru import cover, enter, leave, pool, touch, uncover, victim
+from kit.policies.lru import cover, enter, free, leave, pool, touch, uncover, victim
 
-__all__ = ["cover", "enter", "leave", "own", "pool", "readable", "touch", "uncover", "victim"]
+__all__ = ["cover", "enter", "free", "leave", "own", "pool", "readable", "touch", "uncover", "victim"]
 
 TITLE = "vLLM (LRU, last token computed again)"
 PARAMETERS: dict[str, float] = {}
+OVERLAPS = True
 INLINE = True
 
 

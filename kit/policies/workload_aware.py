@@ -20,6 +20,7 @@ from kit.policies.lists import oldest_leaf, put, take
 
 TITLE = "Workload-aware"
 PARAMETERS: dict[str, float] = {"life_seconds": 300.0, "prior_seconds": 60.0}
+OVERLAPS = True
 WANTS = ("session_type", "turn")
 LAST_TURN = 8
 MOST_CLASSES = 120

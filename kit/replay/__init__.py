@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kit.policies import USUAL, Policy, named
+from kit.policies import REGISTRY, USUAL, Policy, named
 from kit.prefix import Ints, Paths, first_seen_rank, scatter
-from kit.replay import build, flat, loop
+from kit.replay import build, flat, loop, overlap
 from kit.replay.bounds import Bound, default_capacity, knee, lru_curve, microseconds, optimal
 from kit.replay.loop import FIELDS
 
@@ -37,7 +37,8 @@ class Setting:
     the one that wrote it (`refresh_on_read` False: cache objects with a lifetime; flat keys only); `loss` the
     share of reads the provider drops (0 to 1), drawn once per (key, time) and the same for every policy;
     `visible_after_seconds` until a write can be read; `minimum_tokens` the shortest prefix it caches;
-    `newcomer_may_be_victim` inserts before it evicts.
+    `newcomer_may_be_victim` inserts before it evicts; `hold_until_end` keeps what a request uses from eviction until
+    its `ts_end` (see `kit.replay.overlap`; without a lifetime only), instead of taking requests one after the other.
     """
 
     name: str = "neutral"
@@ -48,6 +49,7 @@ class Setting:
     newcomer_may_be_victim: bool = False
     seed: int = 1
     refresh_on_read: bool = True
+    hold_until_end: bool = False
 
     def __post_init__(self) -> None:
         if self.ttl_seconds is not None and not self.ttl_seconds > 0:
@@ -56,6 +58,9 @@ class Setting:
             raise ValueError(f"loss is a share of reads between 0 and 1, got {self.loss}")
         if self.visible_after_seconds < 0 or self.minimum_tokens < 0:
             raise ValueError("visible_after_seconds and minimum_tokens must not be negative")
+        if self.hold_until_end and (self.ttl_seconds is not None or self.newcomer_may_be_victim):
+            raise ValueError("hold_until_end is what an engine of your own does: it needs ttl_seconds=None and "
+                             "newcomer_may_be_victim=False")  # fmt: skip
 
 
 def pessimistic(setting: Setting) -> Setting:
@@ -72,8 +77,9 @@ class Tally:
     FIELDS]; `resident_token_seconds` tokens held x seconds; `eviction_age_tokens` int64[bins] tokens evicted by seconds
     since their last use (bin k: 2^(k-1) to 2^k - 1, bin 0 under one second); `hit_depth_requests` int64[11] hit
     requests by tenth of the prompt that hit (the last: all of it); `learned` what a learning policy had learned by the
-    end, named as the parameters that start another replay from there. For every cell: hit + write + uncached = input
-    tokens, and hit + the seven missed_* = input tokens.
+    end, named as the parameters that start another replay from there; `most_held_tokens` the most that running requests
+    held at once, `crowded_requests` those that found no room beside that (0 unless requests hold until their end). For
+    every cell: hit + write + uncached = input tokens, and hit + the seven missed_* = input tokens.
     """
 
     policy: str
@@ -85,6 +91,8 @@ class Tally:
     eviction_age_tokens: Ints
     hit_depth_requests: Ints
     learned: Mapping[str, float] = field(default_factory=dict)
+    most_held_tokens: int = 0
+    crowded_requests: int = 0
 
     def blocks(self, field: str, window: str = "cold") -> Ints:
         """One field per price group and bootstrap block, int64[rates, blocks]; window `cold` (all) or `warm`."""
@@ -123,25 +131,28 @@ def lost_reads(paths: Paths, loss: float, seed: int = 1) -> NDArray[np.bool_]:
 def _run(paths: Paths, policy: Policy, capacity_tokens: int, setting: Setting, parameters: dict[str, float] | None,
          compiled: bool) -> Tally:  # fmt: skip
     longest = int(paths.path_tokens.max(initial=0))
-    if paths.has_segments and not (policy.segments == "always" or (policy.segments and longest <= capacity_tokens)):
+    fitting = policy.segments and longest <= capacity_tokens and not setting.hold_until_end
+    if paths.has_segments and not (policy.segments == "always" or fitting):
         paths = paths.by_unit
-    flat_keys = compiled and flat.suits(paths)
-    if flat_keys:
+    module = overlap if setting.hold_until_end else flat if compiled and flat.suits(paths) else loop
+    if module is flat:
         policy = build.fitted(policy)
-    week = loop.requests(paths, lost_reads(paths, setting.loss, setting.seed))
+    lost = lost_reads(paths, setting.loss, setting.seed)
+    week = (overlap if module is overlap else loop).requests(paths, lost)
     pool, own = build.state(policy, paths, capacity_tokens, parameters)
-    tier = (flat if flat_keys else loop).tier(paths)
+    tier = module.tier(paths)
     by_block = np.zeros((2, paths.n_rates, paths.n_blocks, len(FIELDS)), np.int64)
     by_hour = np.zeros((paths.n_hours, paths.n_rates, len(FIELDS)), np.int64)
     resident = np.zeros(1)
-    run = build.compiled(policy, flat_keys) if compiled else build.plain(policy)
+    run = build.compiled(policy, module) if compiled else build.plain(policy, module)
     run(week, tier, pool, own, capacity_tokens, microseconds(setting.ttl_seconds),
         round(setting.visible_after_seconds * 1e6), setting.minimum_tokens,
         setting.newcomer_may_be_victim or getattr(policy.module, "INSERT_FIRST", False), setting.refresh_on_read,
         by_block, by_hour, resident)  # fmt: skip
     learned: dict[str, float] = getattr(policy.module, "learned_parameters", lambda _: {})(pool)
+    held = tier.room[1:].tolist() if module is overlap else (0, 0)
     return Tally(policy.name, capacity_tokens, setting, by_block, by_hour, float(resident[0]), tier.ages, tier.depths,
-                 learned)  # fmt: skip
+                 learned, *held)  # fmt: skip
 
 
 def replay(
@@ -166,6 +177,10 @@ def replay(
     if not rules.refresh_on_read and (paths.parent >= 0).any():
         raise ValueError("a lifetime that reads do not refresh is that of whole cache objects: it needs flat keys, "
                          "these paths have parents; set refresh_on_read=True")  # fmt: skip
+    if rules.hold_until_end and not chosen.overlaps:
+        able = ", ".join(name for name, one in REGISTRY.items() if one.overlaps)
+        raise ValueError(f"policy {chosen.name!r} cannot be replayed with hold_until_end, it keeps leaves by their place "
+                         f"in a queue; these can: {able}")  # fmt: skip
     if getattr(chosen.module, "SEARCHED", None) not in (None, *(parameters or {})):
         from kit.replay import search
 

@@ -21,7 +21,7 @@ from numba import njit
 
 from kit.policies import Policy, leaf_heap
 from kit.prefix import Paths
-from kit.replay import flat, loop
+from kit.replay import flat, loop, overlap
 
 QUICK: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
 """No reference counts (nothing is allocated inside the loop) and no zero-division checks: half the time of the default.
@@ -30,11 +30,12 @@ The loop's own steps are inlined, since passing the arrays costs more than most 
 INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 """Only the loop itself is called from Python."""
 HOOKS = ("enter", "touch", "leave", "cover", "uncover", "victim")
-OPTIONAL = ("unfinished", "readable", "soon")
+OPTIONAL = {"unfinished": loop, "readable": loop, "soon": flat, "hold": overlap, "unhold": overlap, "free": overlap}
+"""What a policy may bring, and where it stands for those that do not."""
 LOOP = ("remove", "trim", "expire", "match", "count", "note_age", "make_room", "admit", "regrow", "hit_until", "settle",
-        "bypass", "found", "serve")  # fmt: skip
+        "bypass", "found", "fits", "keep", "serve", "finish")  # fmt: skip
 """The steps of the loops; `run` goes through them."""
-APART = ((loop, "make_room"), (loop, "expire"))
+APART = ((loop, "make_room"), (loop, "expire"), (overlap, "make_room"), (overlap, "finish"))
 """Steps that a request of many nodes takes once: called, which halves the time to compile and costs a node nothing."""
 STATE = ("pool", "own")
 RANKED = ("key", "on_enter", "on_touch", "on_leave")
@@ -42,8 +43,11 @@ PLAIN_VALUES = (bool, int, float, str, tuple)
 
 
 def _functions(module: ModuleType | SimpleNamespace) -> dict[str, FunctionType]:
-    """Plain functions a module defines or borrows and those they call, every one after what it calls."""
+    """Plain functions a module defines or borrows and those they call, every one after what it calls. What a borrowed
+    function calls is the module's own function of that name where it has one."""
     found: dict[str, FunctionType] = {}
+    mine = {name: value for name, value in vars(module).items()
+            if isinstance(value, FunctionType) and value.__module__ == getattr(module, "__name__", None)}  # fmt: skip
     on_the_way: set[str] = set()
 
     def add(name: str, function: FunctionType) -> None:
@@ -51,7 +55,7 @@ def _functions(module: ModuleType | SimpleNamespace) -> dict[str, FunctionType]:
             return
         on_the_way.add(name)
         for callee in function.__code__.co_names:
-            called = function.__globals__.get(callee)
+            called = mine.get(callee, function.__globals__.get(callee))
             if isinstance(called, FunctionType):
                 add(callee, called)
         found[name] = function
@@ -73,7 +77,7 @@ def _spelt(function: FunctionType) -> str:
 
 def fingerprint(policy: Policy) -> str:
     """12 hex digits over everything the compiled loop depends on, as it was imported."""
-    modules = (loop, flat, leaf_heap, policy.module)
+    modules = (loop, flat, overlap, leaf_heap, policy.module)
     spelt = [_spelt(function) for module in modules for function in _functions(module).values()]
     switches = {name: value for name, value in vars(policy.module).items()
                 if name.isupper() and isinstance(value, PLAIN_VALUES)}  # fmt: skip
@@ -100,8 +104,8 @@ def _hooks(policy: Policy, suffix: str, compiler: Callable[[FunctionType], Any])
     """The functions the loop calls, bound to the policy."""
     own = _bind_all({k: v for k, v in _functions(policy.module).items() if k not in STATE}, {}, suffix, compiler)
     order: dict[str, Any] = {"ROOT_FIRST": getattr(policy.module, "ROOT_FIRST", loop.ROOT_FIRST)}
-    for name in OPTIONAL:
-        order[name] = own[name] if name in own else compiler(_rebind(getattr(flat, name), {}, suffix))
+    for name, home in OPTIONAL.items():
+        order[name] = own[name] if name in own else compiler(_rebind(getattr(home, name), {}, suffix))
     if not policy.ranked:
         return order | {name: own[name] for name in HOOKS}
     heap = {name: function for name, function in _functions(leaf_heap).items() if name not in RANKED or name not in own}
@@ -111,12 +115,12 @@ def _hooks(policy: Policy, suffix: str, compiler: Callable[[FunctionType], Any])
     return order | {name: bound[name] for name in HOOKS}
 
 
-def plain(policy: Policy) -> Callable[..., None]:
-    """The general loop bound to a policy, uncompiled: slow, and the reference for the compiled ones."""
+def plain(policy: Policy, module: ModuleType = loop) -> Callable[..., None]:
+    """A loop bound to a policy, uncompiled: slow, and the reference for the compiled ones."""
     def keep(function: FunctionType) -> FunctionType:
         return function
 
-    return _bound(loop, _hooks(policy, "plain", keep), "plain", keep, keep)
+    return _bound(module, _hooks(policy, "plain", keep), "plain", keep, keep)
 
 
 def _bound(module: ModuleType, hooks: dict[str, Any], suffix: str, compiler: Callable[[FunctionType], Any],
@@ -131,7 +135,7 @@ def _bound(module: ModuleType, hooks: dict[str, Any], suffix: str, compiler: Cal
 
 
 @lru_cache(maxsize=128)
-def _compiled(fingerprint_of: str, policy: Policy, flat_keys: bool) -> Callable[..., None]:
+def _compiled(fingerprint_of: str, policy: Policy, module: ModuleType) -> Callable[..., None]:
     on_disk = isinstance(policy.module, ModuleType) and getattr(policy.module, "__file__", None) is not None
 
     def inlined(function: FunctionType) -> Any:
@@ -140,9 +144,10 @@ def _compiled(fingerprint_of: str, policy: Policy, flat_keys: bool) -> Callable[
     def called(function: FunctionType) -> Any:
         return njit(**QUICK, **INNER)(function)
 
-    suffix = f"{policy.name}_{'flat_' if flat_keys else ''}{fingerprint_of}"
+    kind = "" if module is loop else f"{module.__name__.rsplit('.', 1)[-1]}_"
+    suffix = f"{policy.name}_{kind}{fingerprint_of}"
     hooks = _hooks(policy, suffix, inlined if getattr(policy.module, "INLINE", False) else called)
-    run = _bound(flat if flat_keys else loop, hooks, suffix, inlined, called)
+    run = _bound(module, hooks, suffix, inlined, called)
     return njit(**QUICK, cache=on_disk)(run)
 
 
@@ -152,9 +157,9 @@ def fitted(policy: Policy) -> Policy:
     return replace(policy, module=simpler) if simpler else policy
 
 
-def compiled(policy: Policy, flat_keys: bool) -> Callable[..., None]:
-    """The general loop, or the one for flat keys, compiled for a policy (from the disk cache where it is unchanged)."""
-    return _compiled(fingerprint(policy), policy, flat_keys)
+def compiled(policy: Policy, module: ModuleType) -> Callable[..., None]:
+    """A loop (`kit.replay.loop`, `flat` or `overlap`) compiled for a policy, from the disk cache where unchanged."""
+    return _compiled(fingerprint(policy), policy, module)
 
 
 def _given(function: Callable[..., Any], known: dict[str, Any], parameters: dict[str, float]) -> Any:

@@ -47,7 +47,7 @@ NODE = np.dtype(
 
 `used_at` request of the last use while resident (-1 = not resident), `held_tokens` room held (a segment loses its tail
 unit by unit), `reused_tokens` of its head hit since inserted, `fate` why it is not resident, `children` resident ones,
-`pinned` by which request, `readable_us` from when the part behind `cut_tokens` can be read. While a node is not
+`pinned` until which request, `readable_us` from when the part behind `cut_tokens` can be read. While a node is not
 resident `cut_tokens` says from where on its tail had been evicted before the rest expired."""
 
 class Week(NamedTuple):
@@ -115,6 +115,16 @@ def unfinished(pool: Any, own: Any) -> bool:
 def readable(pool: Any, own: Any, matched: int, total: int) -> int:
     """Tokens of a match that count as a hit; the rest is computed again, not stored again (cause: below minimum)."""
     return matched
+
+
+# Where requests overlap, `kit.replay.overlap` takes the place of these two.
+def fits(week: Any, t: Any, length: int, held: int, capacity: int, request: int) -> bool:
+    """Whether a path that takes `held` tokens of room can be stored."""
+    return held <= capacity
+
+
+def keep(week: Any, t: Any, pool: Any, own: Any, length: int, request: int) -> None:
+    """Nothing: a request has ended when the next one starts."""
 
 
 def remove(t: Any, pool: Any, own: Any, node: int, fate: int) -> None:
@@ -347,12 +357,13 @@ def serve(week: Any, t: Any, pool: Any, own: Any, request: int, capacity: int, v
         hit = readable(pool, own, matched, total)
         again = matched - hit
         row[BELOW_MINIMUM] += again
-    if held <= capacity:
+    if fits(week, t, length, held, capacity, request):
         if not newcomer and not ROOT_FIRST:
             make_room(week, t, pool, own, capacity - need, request, now)
         settle(week, t, pool, own, length, at, request, now, visible_us, hit > 0, capacity, refresh)
         if newcomer:
             make_room(week, t, pool, own, capacity, np.int64(NOBODY), now)
+        keep(week, t, pool, own, length, request)
         row[WRITE] = whole - hit - again
     else:
         bypass(t, pool, own, length, at, request, now, visible_us, hit > 0)
