@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from kit.policies import REGISTRY
 from kit.prefix import Paths, flat_forest, make_paths
 from kit.replay import Setting, Tally, ceiling, optimal, replay
+from kit.replay.fleet import replay_fleet
 from tests.test_replay import conserves
 from tests.test_replay_flat import same
 
@@ -203,6 +204,13 @@ def test_segments_are_block_by_block(paths: Paths, capacity: int) -> None:
     apart = replay(segments.by_unit, "lru", capacity_tokens=capacity, setting=HOLD)
     same(whole, apart)
     assert (whole.most_held_tokens, whole.crowded_requests) == (apart.most_held_tokens, apart.crowded_requests)
+
+
+def test_replicas_add_their_peaks_up() -> None:
+    # A (2 tokens) runs on the first replica, B (3) and then C (1) on the second: 2 + 3 held at most, room for all
+    paths = keyed("ABC", {"A": 2, "B": 3, "C": 1}, [0, 1, 5], [10, 3, 6])
+    both = replay_fleet(paths, np.array([0, 1, 1], np.int32), "lru", capacity_tokens=4, setting=HOLD)
+    assert (both.most_held_tokens, both.crowded_requests) == (5, 0)
 
 
 def test_what_cannot_be_asked_for() -> None:

@@ -16,6 +16,7 @@ from kit.analysis.replayed import grid, limitless
 from kit.analysis.rows import replay_rows
 from kit.analysis.scene import ACTUAL, DOUBLE, HALF, Scene
 from kit.decide import Evidence
+from kit.policies import REGISTRY
 from kit.prefix import Paths
 from kit.replay import Setting, Tally, miniature
 
@@ -48,6 +49,7 @@ class Again:
     def _tallies(self, scene: Scene, names: Sequence[str], setting: Setting) -> list[Tally]:
         """Every policy at the budget, LRU at double, and where Length is compared every policy at half and double."""
         assert scene.paths is not None
+        names = [name for name in names if REGISTRY[name].overlaps or not setting.hold_until_end]
         actual, others = scene.actual or 0, [c for c, label in scene.capacities.items() if label != ACTUAL]
         cells = [(name, actual) for name in names]
         if "length" in names:

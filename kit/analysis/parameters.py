@@ -50,6 +50,7 @@ class Parameters:
     minimum_tokens: int | None = _parameter(None, "shortest prefix that is cached; none = the provider's rule")
     loss: float = _parameter(0.0, "share of reads the provider lost (0 to 1), in the neutral setting")
     visible_after_seconds: float = _parameter(0.0, "seconds until a write can be read, in the neutral setting")
+    hold_until_end: bool = _parameter(False, "a request's prefix cannot be evicted until its ts_end (engines, no TTL)")
     capacity_gib: float | None = _parameter(None, "budget in GiB instead of tokens; needs kv_shape or its bytes")
     kv_shape: str | None = _parameter(None, "model shape behind the bytes per token (python -m kit shapes)")
     kv_number: str = _parameter("bf16", "bf16 | fp16 | fp8 | int8 | fp32 numbers in the key-value memory")

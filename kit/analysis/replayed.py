@@ -56,11 +56,17 @@ def playable(parameters: Parameters, paths: Paths | None) -> tuple[Parameters, t
     lacking = {
         name: tag for name in parameters.policy_names for tag in REGISTRY[name].tags if paths and tag not in paths.tags
     }
-    kept = [name for name in parameters.policy_names if name not in lacking]
+    stiff = [name for name in parameters.policy_names if parameters.hold_until_end and not REGISTRY[name].overlaps]
+    kept = [name for name in parameters.policy_names if name not in lacking and name not in stiff]
     said = tuple(
         f"{name} is left out: it needs {tag} of the requests, which this log does not have (name the column with "
         f"--map {tag}=COLUMN)"
         for name, tag in lacking.items()
+    ) + tuple(
+        f"{name} is left out: it keeps leaves by their place in a queue, which holding them until a request ends would "
+        "lose (hold_until_end)"
+        for name in stiff
+        if name not in lacking
     )
     if not kept:
         raise ValueError("; ".join(said))

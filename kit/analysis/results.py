@@ -12,6 +12,7 @@ from kit.analysis.cache_life import cache_life, hours
 from kit.analysis.chargeback import chargeback
 from kit.analysis.headroom import gaps
 from kit.analysis.lookup import at
+from kit.analysis.overlap import overlap
 from kit.analysis.parts import WINDOW, Parts
 from kit.analysis.scene import ACTUAL
 from kit.analysis.warned import warnings
@@ -65,6 +66,7 @@ def compose(made: Parts, decision: Decision) -> dict[str, Any]:
         "hours": hours(made),
         "cache_life": cache_life(made),
         "fleet": made.fleet,
+        "overlap": overlap(made),
         "decision": decision.as_dict(),
         "footer": {"command": made.command, "kit_version": kit.__version__},
     }
@@ -167,6 +169,7 @@ def _setting(setting: Setting) -> dict[str, Any]:
         "visible_after_seconds": setting.visible_after_seconds,
         "minimum_tokens": setting.minimum_tokens,
         "refresh_on_read": setting.refresh_on_read,
+        "hold_until_end": setting.hold_until_end,
     }
 
 

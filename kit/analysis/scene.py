@@ -76,6 +76,7 @@ def set_the_scene(
     paths = load_paths(log, block_tokens=block, partial_tail=tail, rate=rate) if log.facts.identity else None
     if paths is not None and not paths.parent.size:
         raise _no_whole_block(log, paths.block_tokens, parameters.block_tokens is not None)
+    _check_holding(parameters, facts, mode, paths)
     neutral, clock = _by_creation(_neutral(parameters, facts, mode), facts["rule"], paths, mode)
     write_class = "short" if parameters.write_class == AUTO else parameters.write_class
     edges = providers.ttl_observed(log) if log.facts.has_cached_tokens else []
@@ -94,7 +95,7 @@ def set_the_scene(
         capacity_origin=origin,
         write_class=write_class,
         ttl_observed=tuple(edges),
-        assumptions=(*said, *facts["reasons"], *clock, *_stated(paths, mode, origin, fleet), *sampling),
+        assumptions=(*said, *facts["reasons"], *clock, *_stated(paths, mode, origin, fleet), *_held(neutral, paths), *sampling),
         sample=sample,
         replicas=replicas,
     )
@@ -126,7 +127,21 @@ def _neutral(parameters: Parameters, facts: dict[str, Any], mode: str) -> Settin
         visible_after_seconds=parameters.visible_after_seconds,
         minimum_tokens=minimum,
         seed=parameters.seed,
+        hold_until_end=parameters.hold_until_end,
     )
+
+
+def _check_holding(parameters: Parameters, facts: dict[str, Any], mode: str, paths: Paths | None) -> None:
+    """Only an engine without a lifetime holds what runs, and only a log with ends tells how long."""
+    if not parameters.hold_until_end:
+        return
+    if mode == "mirror" or isinstance(parameters.ttl_seconds, int | float):
+        found = f"ttl_seconds is {parameters.ttl_seconds:g}" if mode != "mirror" else f"the rule is {facts['rule'].id}"
+        raise ParameterError("hold_until_end is what an engine of your own does with running requests, and is replayed "
+                             f"without a lifetime; here {found}; set tier_mode=engine and ttl_seconds=none")  # fmt: skip
+    if paths is not None and "ts_end_us" not in paths.tags:
+        raise ParameterError("hold_until_end needs ts_end of the requests, which this log does not have; name the "
+                             "column with --map ts_end=COLUMN, or leave hold_until_end out")  # fmt: skip
 
 
 def _by_creation(setting: Setting, rule: Rule, paths: Paths | None, mode: str) -> tuple[Setting, list[str]]:
@@ -222,6 +237,18 @@ def _sample(
 def _mode_words(mode: str) -> str:
     found = TERMS[mode].sentence if mode in TERMS else ""
     return f"tier mode {mode} ({found[:1].lower()}{found[1:].removesuffix('.')})" if found else f"tier mode {mode}"
+
+
+def _held(setting: Setting, paths: Paths | None) -> list[str]:
+    """How many requests say when they ended, where that is replayed."""
+    if not setting.hold_until_end or paths is None:
+        return []
+    ended = int((paths.tags["ts_end_us"] >= 0).sum())
+    return [
+        f"a request holds its prefix until its ts_end ({ended:,} of {paths.requests:,} requests have one), as an engine "
+        "does; what does not fit beside running requests is not stored; the curve over all budgets and the optimum "
+        "take requests one after the other and are upper bounds"
+    ]
 
 
 def _stated(paths: Paths | None, mode: str, origin: str, fleet: str) -> list[str]:

@@ -74,7 +74,7 @@ def what_if(made: Parts) -> dict[str, Any]:
     study, note = _within_reach(whole)
     tried = _budgets(whole, study)
     if study is not None:
-        varied += [(one, study.decided(ask)) for one, ask in (*_lifetimes(study), *_blocks(study))]
+        varied += [(one, study.decided(ask)) for one, ask in (*_lifetimes(study), *_held(study), *_blocks(study))]
     return {**Sensitivity([*tried, *varied], base).as_dict(), "note": note}
 
 
@@ -229,6 +229,19 @@ def _lifetimes(study: Study) -> Iterator[tuple[Variation, Ask]]:
         made = replace(study.made, measures=replace(study.made.measures, gaps=gaps))
         other = replace(scene, settings=(neutral, pessimistic(neutral)))
         yield Variation("TTL", words, factor), partial(study.again.evidence, made, other)
+
+
+def _held(study: Study) -> Iterator[tuple[Variation, Ask]]:
+    """With running requests holding what they use, for an engine without a lifetime whose log says when they end."""
+    scene = study.scene
+    assert scene.paths is not None
+    if scene.tier_mode == "mirror" or scene.neutral.ttl_seconds is not None or scene.neutral.hold_until_end:
+        return
+    if "ts_end_us" in scene.paths.tags:
+        neutral = replace(scene.neutral, hold_until_end=True)
+        other = replace(scene, settings=(neutral, pessimistic(neutral)))
+        words = "with each request holding its prefix until it ends"
+        yield Variation("overlap", words), partial(study.again.evidence, study.made, other)
 
 
 def _blocks(study: Study) -> Iterator[tuple[Variation, Ask]]:

@@ -86,6 +86,7 @@ def replay(chosen: argparse.Namespace) -> int:
     columns = ["routing", "replicas"] if routes else []
     columns += ["policy", "capacity_tokens", "assumption", "window", "hits", "hit_tokens", "hit_token_ratio"]
     columns += ["sample_rate", "sample_lru_error"] if parameters.sample else []
+    columns += ["most_held_tokens", "crowded_requests"] if parameters.hold_until_end else []
     columns += ["evictions", "cost_per_request", "m_eq"]
     print(_table(rows, columns))
     return 0
@@ -110,7 +111,7 @@ def policies(chosen: argparse.Namespace) -> int:
     rows = [
         {
             **{"name": policy.name, "title": policy.title, "candidate": policy.candidate, "source": policy.source},
-            **{"parameters": dict(policy.parameters), "needs": list(policy.needs)},
+            **{"parameters": dict(policy.parameters), "needs": list(policy.needs), "overlaps": policy.overlaps},
         }
         for policy in REGISTRY.values()
     ]

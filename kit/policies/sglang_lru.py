@@ -3,7 +3,8 @@
 Source: SGLang 0.5.23, `mem_cache/radix_cache.py` and `evict_policy.py`, policy `lru`. A node is the run of blocks that
 one request added, split where a later match ends; the part that did not match is stamped too. Eviction may free more
 than was asked for. A hit is capped at the prompt less one token. Ties: the deeper block first.
-Leaves out: generated tokens, overlapping requests (locks), the split that the capped last page makes.
+A request that has ended stamps its path again (`Setting.hold_until_end`).
+Leaves out: generated tokens, the split that the capped last page makes.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 Source: vLLM 0.33.0, `v1/core/block_pool.py` and `kv_cache_manager.py`. Blocks are freed tail first into one queue, so
 the order is that of `lru`. A hit is capped at the prompt less one token and floored to a block: a prompt that is cached
 whole loses its last block (counted as below minimum, computed again, not stored again). Ties: the deeper block first.
-Leaves out: order by finish time of overlapping requests, blocks of generated tokens, the slot of a partial last block
+With `Setting.hold_until_end` blocks are freed when their last request has ended.
+Leaves out: blocks of generated tokens, the slot of a partial last block
 (`partial_tail="keep"` gives it one), two blocks with one hash.
 """
 

@@ -74,7 +74,7 @@ def _columns(log: Log, table: str, names: Sequence[str], key: str) -> pl.DataFra
 def _tags(log: Log) -> tuple[dict[str, NDArray[Any]], Ints | None]:
     """(what some policies ask of every request, the sessions as numbers or None): only what the log has is read."""
     have = _filled(log, "request", ["session_id", "replica", "session_type", "turn", "priority",
-                                    "retention_seconds", "model"])  # fmt: skip
+                                    "retention_seconds", "model", "ts_end"])  # fmt: skip
     rows = have.pop("rows")
     some = [name for name, filled in have.items() if filled and (filled == rows or name not in ("replica", "turn"))]
     if not some:
@@ -94,6 +94,8 @@ def _tags(log: Log) -> tuple[dict[str, NDArray[Any]], Ints | None]:
     for name, kind in (("priority", np.int64), ("retention_seconds", np.float64)):
         if name in some:
             tags[name] = requests[name].fill_null(-1).to_numpy().astype(kind)
+    if "ts_end" in some:
+        tags["ts_end_us"] = requests["ts_end"].dt.epoch("us").fill_null(-1).to_numpy().astype(np.int64)
     if "model" in some and requests["model"].n_unique() > 1:
         tags["model"] = _numbers(requests["model"])
     return tags, sessions

@@ -78,8 +78,9 @@ class Tally:
     since their last use (bin k: 2^(k-1) to 2^k - 1, bin 0 under one second); `hit_depth_requests` int64[11] hit
     requests by tenth of the prompt that hit (the last: all of it); `learned` what a learning policy had learned by the
     end, named as the parameters that start another replay from there; `most_held_tokens` the most that running requests
-    held at once, `crowded_requests` those that found no room beside that (0 unless requests hold until their end). For
-    every cell: hit + write + uncached = input tokens, and hit + the seven missed_* = input tokens.
+    held at once (over several replicas: their peaks added up), `crowded_requests` those that found no room beside that
+    (both 0 unless requests hold until their end). For every cell: hit + write + uncached = input tokens, and hit + the
+    seven missed_* = input tokens.
     """
 
     policy: str
@@ -179,7 +180,7 @@ def replay(
                          "these paths have parents; set refresh_on_read=True")  # fmt: skip
     if rules.hold_until_end and not chosen.overlaps:
         able = ", ".join(name for name, one in REGISTRY.items() if one.overlaps)
-        raise ValueError(f"policy {chosen.name!r} cannot be replayed with hold_until_end, it keeps leaves by their place "
+        raise ValueError(f"policy {chosen.name!r} cannot be replayed with hold_until_end, it keeps leaves by place "
                          f"in a queue; these can: {able}")  # fmt: skip
     if getattr(chosen.module, "SEARCHED", None) not in (None, *(parameters or {})):
         from kit.replay import search

@@ -1,7 +1,8 @@
 """The one loop: every request of a log against one policy at one capacity.
 
 Order inside a request: expire -> match -> count -> evict the shortfall among the others -> insert -> the tail of the
-path becomes the most evictable part of it. Requests run in arrival order, one at a time.
+path becomes the most evictable part of it. Requests run in arrival order, one at a time
+(`kit.replay.overlap` lets them hold their paths until they end).
 
 The functions `enter touch leave cover uncover victim` are bound to a policy when the loop is built (kit.replay.build);
 run as it stands, the module is plain Python with LRU.

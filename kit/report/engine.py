@@ -14,7 +14,8 @@ SAMPLE_OFF = 0.05  # of the input tokens
 
 def engine(results: Row) -> Section:
     """The sample's error, the fleet route by route, and how long entries live under every policy."""
-    said = [Text(words) for words in (sample_sentence(results), fleet_sentence(results)) if words]
+    told = (sample_sentence(results), fleet_sentence(results), overlap_sentence(results))
+    said = [Text(words) for words in told if words]
     every = (sample_errors(results), fleet(results), headroom(results), cache_life(results))
     tables = [table for table in every if table]
     parts: tuple[Part, ...] = (*said, *tables)
@@ -88,6 +89,11 @@ def sample_errors(results: Row) -> Table | None:
 def fleet_sentence(results: Row) -> str:
     """What cache-aware routing wins; empty where one cache is assumed."""
     return plain(pick.get(results, "fleet.sentence") or "", longest=1000)
+
+
+def overlap_sentence(results: Row) -> str:
+    """What running requests hold; empty where requests are taken one after the other."""
+    return plain(pick.get(results, "overlap.sentence") or "", longest=1000)
 
 
 def fleet(results: Row) -> Table | None:
