@@ -11,7 +11,7 @@ from kit.analysis.rows import BASE_POLICY
 
 def overlap(made: Parts) -> dict[str, Any] | None:
     """{policy, capacity_tokens, requests, ended_requests (with a ts_end), most_held_tokens at once, crowded_requests
-    that found no room beside that, sentence} of LRU at the budget; None where requests are taken one after the other."""
+    that found no room beside that, sentence} of LRU at the budget; None where requests come one after the other."""
     scene, tally = made.scene, made.tally(BASE_POLICY)
     if scene.paths is None or tally is None or not tally.setting.hold_until_end:
         return None

@@ -95,7 +95,10 @@ def set_the_scene(
         capacity_origin=origin,
         write_class=write_class,
         ttl_observed=tuple(edges),
-        assumptions=(*said, *facts["reasons"], *clock, *_stated(paths, mode, origin, fleet), *_held(neutral, paths), *sampling),
+        assumptions=(
+            *(*said, *facts["reasons"], *clock, *_stated(paths, mode, origin, fleet)),
+            *(*_held(neutral, paths), *sampling),
+        ),
         sample=sample,
         replicas=replicas,
     )
@@ -137,8 +140,8 @@ def _check_holding(parameters: Parameters, facts: dict[str, Any], mode: str, pat
         return
     if mode == "mirror" or isinstance(parameters.ttl_seconds, int | float):
         found = f"ttl_seconds is {parameters.ttl_seconds:g}" if mode != "mirror" else f"the rule is {facts['rule'].id}"
-        raise ParameterError("hold_until_end is what an engine of your own does with running requests, and is replayed "
-                             f"without a lifetime; here {found}; set tier_mode=engine and ttl_seconds=none")  # fmt: skip
+        raise ParameterError("hold_until_end is what an engine of your own does with running requests, without a "
+                             f"lifetime; here {found}; set tier_mode=engine and ttl_seconds=none")  # fmt: skip
     if paths is not None and "ts_end_us" not in paths.tags:
         raise ParameterError("hold_until_end needs ts_end of the requests, which this log does not have; name the "
                              "column with --map ts_end=COLUMN, or leave hold_until_end out")  # fmt: skip
@@ -245,8 +248,8 @@ def _held(setting: Setting, paths: Paths | None) -> list[str]:
         return []
     ended = int((paths.tags["ts_end_us"] >= 0).sum())
     return [
-        f"a request holds its prefix until its ts_end ({ended:,} of {paths.requests:,} requests have one), as an engine "
-        "does; what does not fit beside running requests is not stored; the curve over all budgets and the optimum "
+        f"a request holds its prefix until its ts_end ({ended:,} of {paths.requests:,} requests have one), as engines "
+        "do; what does not fit beside running requests is not stored; the curve over all budgets and the optimum "
         "take requests one after the other and are upper bounds"
     ]
 

@@ -30,9 +30,10 @@ class Paths:
     tier), `unit_tokens` (what eviction frees at a time: the node, or one block of a segment), `path_tokens` (root to
     node, inclusive). Per request: `leaf` (deepest node, -1 = nothing cacheable),
     `ts_us` (start, microseconds), `input_tokens` (inclusive total), `block` (bootstrap block), `rate` (price group),
-    `hour` (from the first full hour), `warm` (counts in the warm window), `tags` what some policies ask for (name ->
-    one number per request: session_type as a code, turn, priority, retention_seconds and ts_end_us, -1 = not given), `node_type`
-    the token type of each node as an index into TOKEN_TYPES (empty: the log has none). Units: tokens, microseconds.
+    `hour` (from the first full hour), `warm` (counts in the warm window), `tags` what some rules ask for (name ->
+    one number per request: session_type as a code, turn, priority, retention_seconds and ts_end_us, -1 = not given),
+    `node_type` the token type of each node as an index into TOKEN_TYPES (empty: the log has none). Units: tokens,
+    microseconds.
     """
 
     parent: NDArray[np.int32]
