@@ -165,6 +165,23 @@ def test_ages_at_eviction_and_depth_of_hits() -> None:
     tally = replay(flat([1, 2, 3, 3]), "lru", capacity_tokens=1)
     assert tally.eviction_age_tokens[:3].tolist() == [0, 2, 0]
     assert tally.hit_depth_requests.tolist() == [0] * 10 + [1]
+    assert tally.reuse_span_tokens[:3].tolist() == [0, 1, 0]
+
+
+def test_the_time_a_hit_bridges() -> None:
+    # A at 0 s, B at 1 s, A at 2 s (2 s after its use: bin 2 holds 2 to 3 s), A at 3 s (1 s: bin 1), B at 4 s (3 s: bin
+    # 2); as blocks r-a of 2 tokens at 0, 5 and 6 s: both blocks 5 s (bin 3 holds 4 to 7), then both 1 s after
+    tally = replay(flat([1, 2, 1, 1, 2]), "lru", capacity_tokens=2)
+    assert tally.reuse_span_tokens[:4].tolist() == [0, 1, 2, 0]
+    blocks = make_paths(np.array([-1, 0]), np.ones(2), np.array([1, 1, 1]), np.array([0, 5, 6]) * 1_000_000)
+    for compiled in (True, False):
+        tally = replay(blocks, "lru", capacity_tokens=2, compiled=compiled)
+        assert tally.reuse_span_tokens[:4].tolist() == [0, 2, 0, 2]
+    # in segments of one node: what a shorter room leaves of the run counts by its tokens (r-a of which r stays)
+    run = make_paths(np.array([-1, -1]), np.array([2, 1]), np.array([0, 1, 0]), np.array([0, 1, 4]) * 1_000_000,
+                     block_tokens=1, unit_tokens=1)  # fmt: skip
+    tally = replay(run, "lru", capacity_tokens=2)
+    assert (tally.total()["hit_tokens"], tally.reuse_span_tokens[:4].tolist()) == (1, [0, 0, 0, 1])
 
 
 def test_routes_share_their_replicas_and_their_budgets() -> None:

@@ -167,6 +167,11 @@ def test_the_life_of_cached_tokens_adds_up(tmp_path: Path) -> None:
     assert lru["evicted_unused_share"] == 0.95
     assert lru["median_eviction_age"] == {"from_seconds": 128, "to_seconds": 256}
     assert sum(row["requests"] for row in lru["hit_depth"]) == 0
+    assert (lru["reuse_span"], lru["median_reuse_span"]) == ([], None)
+    # with room for all forty every key is found 400 s after its last use: 9 of 10 requests, 1,000 tokens each
+    wide = results_of(log_file(tmp_path), capacity_tokens=50_000)["cache_life"][0]
+    assert wide["reuse_span"] == [{"from_seconds": 256, "to_seconds": 512, "tokens": 360_000}]
+    assert wide["median_reuse_span"] == {"from_seconds": 256, "to_seconds": 512}
     steps = [tuple(age_step(at).values()) for at in (0, 1, 4)]
     assert steps == [(0, 1), (1, 2), (8, 16)]
     hours = results["hours"]

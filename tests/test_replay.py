@@ -71,6 +71,9 @@ def conserves(tally: Tally) -> None:
         assert (at["hit_tokens"] + sum(at[f"missed_{cause}"] for cause in CAUSES) == at["input_tokens"]).all()
         assert (at["hits"] <= at["requests"]).all()
     assert (tally.by_block.sum((0, 1, 2)) == tally.by_hour.sum((0, 1))).all()
+    spanned, hit = tally.reuse_span_tokens.sum(), tally.total()["hit_tokens"]
+    capped = tally.policy not in REGISTRY or hasattr(REGISTRY[tally.policy].module, "readable")
+    assert spanned >= hit if capped else spanned == hit  # an engine may compute again what it matched
 
 
 # ---- hand-worked traces -------------------------------------------------------------------------------------------

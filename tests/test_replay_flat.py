@@ -19,7 +19,7 @@ LISTED = ("lru", "lfu", "fifo", "fifo_flat", "sieve", "s3fifo", "arc", "twoq", "
 
 def same(a: Tally, b: Tally) -> None:
     """Every figure of two runs, to the last token."""
-    for name in ("by_block", "by_hour", "eviction_age_tokens", "hit_depth_requests"):
+    for name in ("by_block", "by_hour", "eviction_age_tokens", "reuse_span_tokens", "hit_depth_requests"):
         assert (getattr(a, name) == getattr(b, name)).all(), name
     assert a.resident_token_seconds == pytest.approx(b.resident_token_seconds)
 

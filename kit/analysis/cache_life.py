@@ -21,7 +21,8 @@ def cache_life(made: Parts) -> list[dict[str, Any]]:
 
     `evicted_tokens` pushed out for room; `evicted_unused_tokens` left (pushed out or expired) without ever being read,
     as a share of what was written; `eviction_age`: evicted tokens by whole seconds since their last use, in doubling
-    steps, and the step that holds the median; `hit_depth`: hit requests by the tenth of the prompt their hit reached;
+    steps, and the step that holds the median; `reuse_span`: the same for tokens that were found, how long after their
+    last use that was; `hit_depth`: hit requests by the tenth of the prompt their hit reached;
     `resident_tokens_mean` over the time of the log.
     """
     tallies = [made.tally(policy) for policy in made.policy_names]
@@ -29,7 +30,7 @@ def cache_life(made: Parts) -> list[dict[str, Any]]:
 
 
 def _life(made: Parts, tally: Tally) -> dict[str, Any]:
-    ages, total = tally.eviction_age_tokens, tally.total()
+    ages, spans, total = tally.eviction_age_tokens, tally.reuse_span_tokens, tally.total()
     return {
         "policy": tally.policy,
         "evicted_tokens": int(ages.sum()),
@@ -37,7 +38,9 @@ def _life(made: Parts, tally: Tally) -> dict[str, Any]:
         "evicted_unused_tokens": total["evicted_unused_tokens"],
         "evicted_unused_share": share(total["evicted_unused_tokens"], total["write_tokens"]),
         "median_eviction_age": _median_step(ages),
-        "eviction_age": [{**age_step(at), "tokens": int(ages[at])} for at in range(len(ages)) if ages[at]],
+        "eviction_age": _steps(ages),
+        "median_reuse_span": _median_step(spans),
+        "reuse_span": _steps(spans),
         "hit_depth": _depths(tally.hit_depth_requests),
         "resident_tokens_mean": _resident(made, tally),
     }
@@ -46,6 +49,11 @@ def _life(made: Parts, tally: Tally) -> dict[str, Any]:
 def age_step(at: int) -> dict[str, int]:
     """The whole seconds of one step of ages, from and up to but not including: 0-1, 1-2, 2-4, 4-8 ..."""
     return {"from_seconds": 0 if at == 0 else 1 << (at - 1), "to_seconds": 1 << at}
+
+
+def _steps(tokens: Any) -> list[dict[str, int]]:
+    """Tokens by doubling steps of seconds, steps without any left out."""
+    return [{**age_step(at), "tokens": int(tokens[at])} for at in range(len(tokens)) if tokens[at]]
 
 
 def _median_step(ages: Any) -> dict[str, int] | None:

@@ -256,7 +256,7 @@ def fleet(results: Results) -> Sentence:
 
 
 def cache_life(results: Results) -> Sentence:
-    """What LRU writes for nothing, and at what age it evicts."""
+    """What LRU writes for nothing, at what age it evicts, and what time it bridges."""
     row = at(results["cache_life"], policy="lru")
     if row is None:
         return Sentence("Nothing was replayed under LRU, so the life of cached tokens cannot be told.")
@@ -264,7 +264,11 @@ def cache_life(results: Results) -> Sentence:
     age = row["median_eviction_age"]
     when = f"{numbers.seconds(age['from_seconds'])} to {numbers.seconds(age['to_seconds'])}" if age else None
     evicted = f"what it evicts has been unused for {when} (median)" if when else "it evicts nothing"
-    return Sentence(f"Of the tokens LRU writes, {unread} leave unread; {evicted}.")
+    span = row["median_reuse_span"]
+    found = ("what it finds was last used "
+             f"{numbers.seconds(span['from_seconds'])} to {numbers.seconds(span['to_seconds'])} before (median)"
+             if span else "it finds nothing")  # fmt: skip
+    return Sentence(f"Of the tokens LRU writes, {unread} leave unread; {evicted}, {found}.")
 
 
 def breaks(results: Results) -> Sentence:

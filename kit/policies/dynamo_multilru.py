@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kit.policies import lists
-from kit.policies.lists import oldest_leaf, put, take
+from kit.policies.lists import free, oldest_leaf, put, take
+
+__all__ = ["cover", "enter", "free", "leave", "pool", "touch", "uncover", "victim"]
 
 TITLE = "Dynamo MultiLRU"
 PARAMETERS: dict[str, float] = {"warm_uses": 3.0, "hot_uses": 8.0, "hottest_uses": 15.0}

@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kit.policies import lists
-from kit.policies.lists import link, nodes_of, oldest_leaf, put, take
+from kit.policies.lists import free, link, nodes_of, oldest_leaf, put, take
+
+__all__ = ["cover", "enter", "free", "leave", "pool", "touch", "uncover", "victim"]
 
 TITLE = "LFU with halving"
 PARAMETERS: dict[str, float] = {"sample_multiple": 10.0}

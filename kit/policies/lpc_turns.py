@@ -17,8 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kit.policies import lists
-from kit.policies.lists import oldest_leaf, put, take
+from kit.policies.lists import free, oldest_leaf, put, take
 from kit.policies.sessions import agents, later_turns, owners
+
+__all__ = ["cover", "enter", "free", "leave", "pool", "touch", "uncover", "victim"]
 
 TITLE = "LPC (turn count)"
 PARAMETERS: dict[str, float] = {"decay_per_second": 0.01, "oracle": 0.0}

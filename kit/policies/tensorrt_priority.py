@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kit.policies import lists
-from kit.policies.lists import oldest_leaf, put, take
+from kit.policies.lists import free, oldest_leaf, put, take
+
+__all__ = ["cover", "enter", "free", "leave", "pool", "touch", "uncover", "victim"]
 
 TITLE = "TensorRT-LLM (priorities)"
 PARAMETERS: dict[str, float] = {}

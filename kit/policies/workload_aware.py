@@ -16,7 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kit.policies import lists
-from kit.policies.lists import oldest_leaf, put, take
+from kit.policies.lists import free, oldest_leaf, put, take
+
+__all__ = ["cover", "enter", "free", "leave", "pool", "touch", "uncover", "victim"]
 
 TITLE = "Workload-aware"
 PARAMETERS: dict[str, float] = {"life_seconds": 300.0, "prior_seconds": 60.0}

@@ -75,12 +75,12 @@ class Tally:
 
     `by_block` int64[2 (before the warm window, in it), rates, bootstrap blocks, FIELDS]; `by_hour` int64[hours, rates,
     FIELDS]; `resident_token_seconds` tokens held x seconds; `eviction_age_tokens` int64[bins] tokens evicted by seconds
-    since their last use (bin k: 2^(k-1) to 2^k - 1, bin 0 under one second); `hit_depth_requests` int64[11] hit
-    requests by tenth of the prompt that hit (the last: all of it); `learned` what a learning policy had learned by the
-    end, named as the parameters that start another replay from there; `most_held_tokens` the most that running requests
-    held at once (over several replicas: their peaks added up), `crowded_requests` those that found no room beside that
-    (both 0 unless requests hold until their end). For every cell: hit + write + uncached = input tokens, and hit + the
-    seven missed_* = input tokens.
+    since their last use (bin k: 2^(k-1) to 2^k - 1, bin 0 under one second), `reuse_span_tokens` the same for tokens
+    that were matched and read; `hit_depth_requests` int64[11] hit requests by tenth of the prompt that hit (the last:
+    all of it); `learned` what a learning policy had learned by the end, named as the parameters that start another
+    replay from there; `most_held_tokens` the most that running requests held at once (over several replicas: their
+    peaks added up), `crowded_requests` those that found no room beside that (both 0 unless requests hold until their
+    end). For every cell: hit + write + uncached = input tokens, and hit + the seven missed_* = input tokens.
     """
 
     policy: str
@@ -90,6 +90,7 @@ class Tally:
     by_hour: Ints
     resident_token_seconds: float
     eviction_age_tokens: Ints
+    reuse_span_tokens: Ints
     hit_depth_requests: Ints
     learned: Mapping[str, float] = field(default_factory=dict)
     most_held_tokens: int = 0
@@ -152,8 +153,8 @@ def _run(paths: Paths, policy: Policy, capacity_tokens: int, setting: Setting, p
         by_block, by_hour, resident)  # fmt: skip
     learned: dict[str, float] = getattr(policy.module, "learned_parameters", lambda _: {})(pool)
     held = tier.room[1:].tolist() if module is overlap else (0, 0)
-    return Tally(policy.name, capacity_tokens, setting, by_block, by_hour, float(resident[0]), tier.ages, tier.depths,
-                 learned, *held)  # fmt: skip
+    return Tally(policy.name, capacity_tokens, setting, by_block, by_hour, float(resident[0]), tier.ages[0],
+                 tier.ages[1], tier.depths, learned, *held)  # fmt: skip
 
 
 def replay(

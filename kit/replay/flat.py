@@ -24,6 +24,7 @@ from kit.replay.loop import (
     HAS_EXPIRED,
     HIT,
     HITS,
+    IDLE,
     IN_FLIGHT,
     INPUT,
     LOST,
@@ -31,6 +32,7 @@ from kit.replay.loop import (
     NOBODY,
     REQUESTS,
     ROOT_FIRST,
+    SPAN,
     UNCACHED,
     UNUSED,
     WAS_EVICTED,
@@ -75,7 +77,7 @@ def tier(paths: Paths) -> Keys:
     """As `kit.replay.loop.tier`."""
     nodes = empty_nodes(NODE, paths)
     return Keys(nodes, np.zeros(nodes.size, np.int64), np.zeros(N_FIELDS, np.int64), np.zeros(1, np.int64),
-                np.zeros(AGES, np.int64), np.zeros(11, np.int64))  # fmt: skip
+                np.zeros((2, AGES), np.int64), np.zeros(11, np.int64))  # fmt: skip
 
 
 # A policy may bring its own version.
@@ -111,14 +113,15 @@ def make_room(week: Any, t: Any, pool: Any, own: Any, most: int, request: int, n
         node = np.int64(victim(pool, own, t.nodes, request))
         if node < 0:
             break
-        note_age(week, t, node, t.nodes[node].room_tokens, now)
+        note_age(week, t, IDLE, node, t.nodes[node].room_tokens, now)
         t.row[EVICTIONS] += 1
         remove(t, pool, own, node, np.int64(WAS_EVICTED))
 
 
-def found(t: Any, pool: Any, own: Any, here: Any, total: int, lost: bool, in_flight: bool, minimum_tokens: int,
-          block: Any, hour: Any) -> tuple[int, int]:  # fmt: skip
+def found(week: Any, t: Any, pool: Any, own: Any, node: int, now: int, total: int, lost: bool, in_flight: bool,
+          minimum_tokens: int, block: Any, hour: Any) -> tuple[int, int]:  # fmt: skip
     """A resident key: comes back as (hit tokens, tokens to write again)."""
+    here = t.nodes[node]
     whole = np.int64(here.tokens)
     cause = LOST if lost else BELOW_MINIMUM
     hit, again = np.int64(0), whole
@@ -131,6 +134,7 @@ def found(t: Any, pool: Any, own: Any, here: Any, total: int, lost: bool, in_fli
         block[cause] += whole - hit
         hour[cause] += whole - hit
     if hit > 0:
+        note_age(week, t, SPAN, node, whole, now)
         here.reused = True
         t.depths[hit * 10 // total] += 1
         block[HITS] += 1
@@ -151,7 +155,7 @@ def serve(week: Any, t: Any, pool: Any, own: Any, request: int, capacity: int, v
     hit, write, need = np.int64(0), np.int64(here.tokens), room
     if resident:
         in_flight = visible_us > 0 and now < t.readable_us[node]
-        hit, write = found(t, pool, own, here, week.input_tokens[request], week.lost[request], in_flight,
+        hit, write = found(week, t, pool, own, node, now, week.input_tokens[request], week.lost[request], in_flight,
                            minimum_tokens, block, hour)  # fmt: skip
         if refresh or hit == 0:
             here.used_at = request
@@ -190,7 +194,9 @@ def run(week: Any, t: Any, pool: Any, own: Any, capacity: int, ttl_us: int, visi
     for request in range(week.leaf.size):
         coming = np.int64(max(week.leaf[min(request + AHEAD, last)], 0))
         fetch(t.nodes, coming)
-        soon(pool, own, t.nodes, coming, np.int64(max(week.leaf[min(request + AHEAD // 2, last)], 0)))
+        close = np.int64(max(week.leaf[min(request + AHEAD // 2, last)], 0))
+        soon(pool, own, t.nodes, coming, close)
+        fetch(week.ts_us, np.int64(max(t.nodes[close].used_at, 0)))
         now = week.ts_us[request]
         if request > 0:
             resident[0] += t.used[0] * ((now - before) * 1e-6)

@@ -21,8 +21,8 @@ from kit.prefix import Paths, first_seen_rank, path_sums, root_of, scatter
 from kit.replay import Setting, Tally, replay
 
 ROUTES = ("logged", "session", "root", "round_robin", "random")
-SUMMED = ("by_block", "by_hour", "resident_token_seconds", "eviction_age_tokens", "hit_depth_requests",
-          "most_held_tokens", "crowded_requests")  # fmt: skip
+SUMMED = ("by_block", "by_hour", "resident_token_seconds", "eviction_age_tokens", "reuse_span_tokens",
+          "hit_depth_requests", "most_held_tokens", "crowded_requests")  # fmt: skip
 
 
 def _spread(codes: NDArray[np.int64], replicas: int, seed: int) -> NDArray[np.int32]:

@@ -32,6 +32,7 @@ NEVER_SEEN, WAS_EVICTED, HAS_EXPIRED, WAS_LOST, TOO_SHORT, NOT_YET_READABLE, BYP
 NOBODY = -2
 ROOT_FIRST = False
 AGES = 40
+IDLE, SPAN = range(2)
 LINE = 64
 
 
@@ -67,8 +68,9 @@ class Week(NamedTuple):
 
 class Tier(NamedTuple):
     """The tier under study: `nodes` recarray of NODE, `row` one request's figures in the order of FIELDS, `used` [1]
-    tokens held, `path` a scratch for one path, leaf first; `ages` [AGES] tokens evicted by idle time, bin k holding
-    2^(k-1) to 2^k - 1 whole seconds (bin 0: under one second); `depths` [11] hit requests by tenth of prompt hit."""
+    tokens held, `path` a scratch for one path, leaf first; `ages` [2, AGES] tokens evicted by idle time, and tokens
+    hit by the time since their last use, bin k holding 2^(k-1) to 2^k - 1 whole seconds (bin 0: under one second);
+    `depths` [11] hit requests by tenth of prompt hit."""
 
     nodes: Any
     row: NDArray[np.int64]
@@ -99,7 +101,7 @@ def tier(paths: Paths) -> Tier:
     """An empty tier over the nodes of a log."""
     longest = int(paths.depth.max()) + 1 if paths.depth.size else 1
     return Tier(empty_nodes(NODE, paths), np.zeros(len(FIELDS), np.int64), np.zeros(1, np.int64),
-                np.empty(longest, np.int32), np.zeros(AGES, np.int64), np.zeros(11, np.int64))  # fmt: skip
+                np.empty(longest, np.int32), np.zeros((2, AGES), np.int64), np.zeros(11, np.int64))  # fmt: skip
 
 
 def requests(paths: Paths, lost: NDArray[np.bool_]) -> Week:
@@ -225,14 +227,25 @@ def count(t: Any, length: int, at: int, request: int, now: int, visible_us: int)
     return hit, need, held
 
 
-def note_age(week: Any, t: Any, node: int, tokens: int, now: int) -> None:
-    """Count evicted tokens under the time since their last use."""
+def note_age(week: Any, t: Any, which: int, node: int, tokens: int, now: int) -> None:
+    """Count tokens that are evicted (`which` IDLE) or hit (SPAN) under the time since their last use."""
     seconds = (now - week.ts_us[t.nodes[node].used_at]) // 1_000_000
     at = 0
-    while seconds > 0 and at < AGES - 1:
-        seconds >>= 1
-        at += 1
-    t.ages[at] += tokens
+    if seconds > 0:
+        at = 1
+        if seconds >> 16:
+            seconds >>= 16
+            at += 16
+        if seconds >> 8:
+            seconds >>= 8
+            at += 8
+        if seconds >> 4:
+            seconds >>= 4
+            at += 4
+        while seconds > 1 and at < AGES - 1:
+            seconds >>= 1
+            at += 1
+    t.ages[which, at] += tokens
 
 
 def make_room(week: Any, t: Any, pool: Any, own: Any, most: int, request: int, now: int) -> None:
@@ -245,11 +258,11 @@ def make_room(week: Any, t: Any, pool: Any, own: Any, most: int, request: int, n
         loser = t.nodes[node]
         units = max(-(-(t.used[0] - most) // loser.unit_tokens), 1)
         if units * loser.unit_tokens < loser.held_tokens:
-            note_age(week, t, node, units * loser.unit_tokens, now)
+            note_age(week, t, IDLE, node, units * loser.unit_tokens, now)
             trim(t, node, units * loser.unit_tokens)
             t.row[EVICTIONS] += units
         else:
-            note_age(week, t, node, loser.held_tokens, now)
+            note_age(week, t, IDLE, node, loser.held_tokens, now)
             t.row[EVICTIONS] += -(-loser.held_tokens // loser.unit_tokens)
             remove(t, pool, own, node, np.int64(WAS_EVICTED))
 
@@ -281,13 +294,15 @@ def regrow(t: Any, node: int, now: int, visible_us: int) -> None:
         short.held_tokens = short.room_tokens
 
 
-def hit_until(t: Any, node: int, whole: bool, now: int, visible_us: int) -> None:
-    """Mark how much of a resident node this request has read."""
+def hit_until(week: Any, t: Any, node: int, whole: bool, now: int, visible_us: int) -> None:
+    """Mark how much of a resident node this request has read, and how long after its last use."""
     here = t.nodes[node]
     read = here.held_tokens
     if not whole and visible_us > 0 and now < here.readable_us:
         read = min(read, here.cut_tokens)
     here.reused_tokens = max(here.reused_tokens, read)
+    if read > 0:
+        note_age(week, t, SPAN, node, here.tokens if read == here.room_tokens else read, now)
 
 
 def settle(week: Any, t: Any, pool: Any, own: Any, length: int, at: int, request: int, now: int, visible_us: int,
@@ -301,7 +316,7 @@ def settle(week: Any, t: Any, pool: Any, own: Any, length: int, at: int, request
         node = np.int64(t.path[k])
         if t.nodes[node].used_at >= 0:
             if read and k >= at:
-                hit_until(t, node, k > at, now, visible_us)
+                hit_until(week, t, node, k > at, now, visible_us)
             touch(pool, own, node, t.nodes[node].depth, request, now)
             regrow(t, node, now, visible_us)
             if refresh or not read:
@@ -313,14 +328,14 @@ def settle(week: Any, t: Any, pool: Any, own: Any, length: int, at: int, request
             t.nodes[node].used_at = request
 
 
-def bypass(t: Any, pool: Any, own: Any, length: int, at: int, request: int, now: int, visible_us: int,
+def bypass(week: Any, t: Any, pool: Any, own: Any, length: int, at: int, request: int, now: int, visible_us: int,
            read: bool) -> None:  # fmt: skip
     """A path larger than the tier: what is there is used, nothing is inserted, nothing evicted."""
     for k in range(length):
         node = t.nodes[t.path[k]]
         if node.used_at >= 0 and (k > at or (k == at and (visible_us == 0 or now >= node.readable_us))):
             if read:
-                hit_until(t, np.int64(t.path[k]), k > at, now, visible_us)
+                hit_until(week, t, np.int64(t.path[k]), k > at, now, visible_us)
             touch(pool, own, np.int64(t.path[k]), node.depth, request, now)
             node.used_at = request
         elif node.fate == NEVER_SEEN and node.used_at < 0:
@@ -367,7 +382,7 @@ def serve(week: Any, t: Any, pool: Any, own: Any, request: int, capacity: int, v
         keep(week, t, pool, own, length, request)
         row[WRITE] = whole - hit - again
     else:
-        bypass(t, pool, own, length, at, request, now, visible_us, hit > 0)
+        bypass(week, t, pool, own, length, at, request, now, visible_us, hit > 0)
         row[WRITE] = matched - hit - again
     row[HITS] = 1 if hit > 0 else 0
     if hit > 0:

@@ -118,6 +118,7 @@ def scaled(tally: Tally, capacity_tokens: int, factor: float) -> Tally:
         tally, capacity_tokens=capacity_tokens, by_block=scaled_counts(tally.by_block, factor),
         by_hour=scaled_counts(tally.by_hour, factor), resident_token_seconds=tally.resident_token_seconds * factor,
         eviction_age_tokens=np.rint(tally.eviction_age_tokens * factor).astype(np.int64),
+        reuse_span_tokens=np.rint(tally.reuse_span_tokens * factor).astype(np.int64),
         hit_depth_requests=np.rint(tally.hit_depth_requests * factor).astype(np.int64),
     )  # fmt: skip
 

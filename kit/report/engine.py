@@ -178,6 +178,7 @@ def cache_life(results: Row) -> Table | None:
             numbers.percent(row.get("evicted_unused_share")),
             numbers.short(row.get("evicted_tokens")),
             _age(row.get("median_eviction_age")),
+            _age(row.get("median_reuse_span")),
             _deep(row.get("hit_depth") or []),
             numbers.short(row.get("resident_tokens_mean")),
         )
@@ -185,11 +186,12 @@ def cache_life(results: Row) -> Table | None:
     )
     head = (
         "Policy", "Written tokens", "Left unread", "Evicted tokens", "Median age when evicted",
-        "Hits on 9/10 of the prompt or more", "Held on average",
+        "Median span to reuse", "Hits on 9/10 of the prompt or more", "Held on average",
     )  # fmt: skip
     note = (
         "Left unread: share of written tokens that were pushed out or expired before anyone read them. Age: since the "
-        "last use, weighted by tokens. All ages and depths, and hits hour by hour, are in results.json."
+        "last use; span: from the last use to the one that finds them there; weighted by tokens. All ages, spans and "
+        "depths, and hits hour by hour, are in results.json."
     )
     caption = f"The life of cached tokens at {budget_words(results)}{sample_label(results)}"
     return Table("cache_life", caption, head, lines, note, narrow="scroll")
