@@ -12,7 +12,7 @@ import hashlib
 import inspect
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, wraps
 from types import CodeType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
@@ -148,7 +148,19 @@ def _compiled(fingerprint_of: str, policy: Policy, module: ModuleType) -> Callab
     suffix = f"{policy.name}_{kind}{fingerprint_of}"
     hooks = _hooks(policy, suffix, inlined if getattr(policy.module, "INLINE", False) else called)
     run = _bound(module, hooks, suffix, inlined, called)
-    return njit(**QUICK, cache=on_disk)(run)
+    return _lean(njit(**QUICK, cache=on_disk)(run))
+
+
+def _lean(run: Any) -> Callable[..., None]:
+    """The compiled loop without its LLVM code, which numba keeps for callers that would inline it: half its memory."""
+
+    @wraps(run)
+    def lean(*arguments: Any) -> None:
+        run(*arguments)
+        for made in run.overloads.values():
+            made.library._shared_module = None
+
+    return lean
 
 
 def fitted(policy: Policy) -> Policy:
