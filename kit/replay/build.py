@@ -75,10 +75,16 @@ def _spelt(function: FunctionType) -> str:
     return repr((code.co_name, code.co_code, constants, code.co_names, plain_values))
 
 
+@lru_cache(maxsize=1)
+def _shared() -> str:
+    """What every policy's loop is made of. It stays as it was imported, so one look is enough."""
+    modules = (loop, flat, overlap, leaf_heap)
+    return "\n".join(_spelt(function) for module in modules for function in _functions(module).values())
+
+
 def fingerprint(policy: Policy) -> str:
     """12 hex digits over everything the compiled loop depends on, as it was imported."""
-    modules = (loop, flat, overlap, leaf_heap, policy.module)
-    spelt = [_spelt(function) for module in modules for function in _functions(module).values()]
+    spelt = [_shared(), *(_spelt(function) for function in _functions(policy.module).values())]
     switches = {name: value for name, value in vars(policy.module).items()
                 if name.isupper() and isinstance(value, PLAIN_VALUES)}  # fmt: skip
     return hashlib.sha256("\n".join([*spelt, repr(switches)]).encode()).hexdigest()[:12]
