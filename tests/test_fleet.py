@@ -11,6 +11,7 @@ from kit.prefix import Paths, flat_forest, make_paths
 from kit.replay import AT, CAUSES, FIELDS, Setting, replay
 from kit.replay.fleet import replay_fleet, route, select
 from kit.replay.miniature import (
+    _within,
     anchored,
     auto_rate,
     draw,
@@ -194,6 +195,28 @@ def test_routes_share_their_replicas_and_their_budgets() -> None:
     assert found["round_robin"].total()["hits"] == 8  # two keys on two replicas: four misses
 
 
+def test_what_a_cell_cannot_have_the_others_take() -> None:
+    # wanted 6 in all: -2 becomes 0, 5 is cut to 4, 3 stays: 7, so all shrink by 6/7 to 0, 3.43, 2.57: 0, 3, 3 in whole
+    assert _within(np.array([-2, 5, 3]), np.array([9, 4, 9])).tolist() == [0, 3, 3]
+    # wanted 12: 9 and 3 cut to 4 and 3: 7, the room of 2, 0 and 6 takes 5 of 8: 1.25, 4, 6.75: 1, 4, 7
+    assert _within(np.array([0, 9, 3]), np.array([2, 4, 9])).tolist() == [1, 4, 7]
+    assert _within(np.array([5, 5]), np.array([1, 2])).tolist() == [1, 2]  # no more than there is room for
+
+
+def test_what_fits_is_known_from_the_whole_log() -> None:
+    # a key of 30 tokens fits a budget of 40, not the sample's own of 20: the estimate has no uncached tokens, as LRU
+    rng = np.random.default_rng(3)
+    keys = rng.integers(0, 400, 4_000)
+    leaf, parent, tokens, *_ = flat_forest(keys.astype(np.uint64), np.where(keys % 50 == 0, 30, 1))
+    paths = make_paths(parent, tokens, leaf, np.arange(4_000) * 1_000_000, sessions=keys)
+    half = draw(paths, 0.5)
+    lru, fifo = sampled_grid(half, ["lru", "fifo"], [40], [Setting()])
+    exact = replay(paths, "lru", capacity_tokens=40)
+    assert fifo.total()["uncached_tokens"] > 0
+    total = anchored(fifo, lru, exact).total()
+    assert (total["uncached_tokens"], total["missed_oversize"]) == (0, 0)
+
+
 def test_a_replica_keeps_only_what_it_serves() -> None:
     paths = make_paths(np.array([-1, 0, 1, -1]), np.array([4, 5, 6, 7]), np.array([3, 2, 1]), np.array([0, 1, 2]))
     by_number = select(paths, np.array([1, 2]))
@@ -222,5 +245,8 @@ def test_an_estimate_is_set_right_by_lru_and_still_adds_up() -> None:
         assert (cells[..., AT["hit_tokens"]] + missed == cells[..., AT["input_tokens"]]).all()
         classes = sum(cells[..., AT[name]] for name in ("hit_tokens", "write_tokens", "uncached_tokens"))
         assert (classes == cells[..., AT["input_tokens"]]).all()
+    # both tables say the same but for the rounding of each cell (it was thousands of tokens, all of them cut at zero)
+    apart = set_right.by_hour[..., :6].sum((0, 1)) - set_right.by_block[..., :6].sum((0, 1, 2))
+    assert np.abs(apart).max() <= set_right.by_hour.shape[0] + set_right.by_block.shape[2]
     same = anchored(lru, lru, exact["lru"])
     assert (same.by_block == exact["lru"].by_block).all()  # LRU itself comes back exactly

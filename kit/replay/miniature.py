@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kit.policies import Policy, named
+from kit.policies import REGISTRY, Policy, named
 from kit.prefix import Ints, Paths, first_seen_rank, path_sums, root_of
 from kit.replay import AT, CAUSES, Setting, Tally, ceiling, replay, replay_grid
 from kit.replay.bounds import Bound, optimal
@@ -120,6 +120,7 @@ def scaled(tally: Tally, capacity_tokens: int, factor: float) -> Tally:
         eviction_age_tokens=np.rint(tally.eviction_age_tokens * factor).astype(np.int64),
         reuse_span_tokens=np.rint(tally.reuse_span_tokens * factor).astype(np.int64),
         hit_depth_requests=np.rint(tally.hit_depth_requests * factor).astype(np.int64),
+        most_held_tokens=round(tally.most_held_tokens * factor), crowded_requests=round(tally.crowded_requests * factor),
     )  # fmt: skip
 
 
@@ -149,27 +150,58 @@ def sampled_optimal(sample: Sample, capacity_tokens: int, ttl_seconds: float | N
 
 
 def fitted(counts: Ints) -> Ints:
-    """Counts [..., FIELDS] with nothing below zero that add up to their input tokens; what is too much is taken off in
-    proportion."""
+    """Counts [cells, rates, ..., FIELDS] with nothing below zero that add up to their input tokens, cell by cell, while
+    hits, hit and uncached tokens of each rate keep their sum: what a cell cannot have, the others take in proportion."""
     fit = np.maximum(counts, 0)
     total = fit[..., AT["input_tokens"]]
-    hit = np.minimum(fit[..., AT["hit_tokens"]], total)
-    uncached = np.minimum(fit[..., AT["uncached_tokens"]], total - hit)
-    fit[..., AT["hit_tokens"]], fit[..., AT["uncached_tokens"]] = hit, uncached
-    fit[..., AT["write_tokens"]] = total - hit - uncached
-    fit[..., AT["hits"]] = np.minimum(fit[..., AT["hits"]], fit[..., AT["requests"]])
+    for name, most in (("uncached_tokens", total), ("hit_tokens", total), ("hits", fit[..., AT["requests"]])):
+        limit = most - fit[..., AT["uncached_tokens"]] if name == "hit_tokens" else most
+        for rate in range(counts.shape[1]):
+            fit[:, rate, ..., AT[name]] = _within(counts[:, rate, ..., AT[name]], limit[:, rate])
+    missed = total - fit[..., AT["hit_tokens"]]
+    fit[..., AT["write_tokens"]] = missed - fit[..., AT["uncached_tokens"]]
     causes = fit[..., MISSES[1:]].astype(np.float64)
     causes[..., 0] += causes.sum(axis=-1) == 0  # all that is missed was never seen where no cause is known
     ends = np.cumsum(causes, axis=-1) / causes.sum(axis=-1, keepdims=True)
-    fit[..., MISSES[1:]] = np.diff(np.rint(ends * (total - hit)[..., None]).astype(np.int64), axis=-1, prepend=0)
+    fit[..., MISSES[1:]] = np.diff(np.rint(ends * missed[..., None]).astype(np.int64), axis=-1, prepend=0)
     return fit
+
+
+def _within(counts: Ints, limit: Ints) -> Ints:
+    """Whole numbers from 0 to `limit` near the counts, with the same sum (or the nearest one that can be had)."""
+    wanted = min(max(int(counts.sum()), 0), int(limit.sum()))
+    near = np.clip(counts, 0, limit).astype(np.float64)
+    over, room = near.sum() - wanted, limit - near
+    if over > 0:
+        near *= wanted / near.sum()
+    elif room.sum() > 0:
+        near += room * (-over / room.sum())
+    whole = np.floor(near).astype(np.int64)
+    open_cells = np.flatnonzero((whole < limit).ravel())
+    rest = (near - whole).ravel()[open_cells]
+    more = open_cells[np.argsort(-rest, kind="stable")[: wanted - int(whole.sum())]]
+    whole.ravel()[more] += 1
+    return whole
+
+
+def _sized(counts: Ints, exact: Ints, policy: str) -> Ints:
+    """Counts with what did not fit the budget as LRU has it on the whole log; the rest of it had been pushed out. (An
+    engine that computes tokens again has uncached ones of its own.)"""
+    module = REGISTRY[policy].module if policy in REGISTRY else None
+    sized = counts.copy()
+    sized[..., AT["missed_evicted"]] += counts[..., AT["missed_oversize"]] - exact[..., AT["missed_oversize"]]
+    sized[..., AT["missed_oversize"]] = exact[..., AT["missed_oversize"]]
+    if not hasattr(module, "readable"):
+        sized[..., AT["uncached_tokens"]] = exact[..., AT["uncached_tokens"]]
+    return sized
 
 
 def anchored(estimate: Tally, sampled_lru: Tally, exact_lru: Tally) -> Tally:
     """An estimate set right by LRU, whose counts are known: LRU on the whole log plus what the sample shows as the
-    difference to LRU. The levels of a sample are off alike for all policies, its differences hardly."""
-    blocks = exact_lru.by_block + estimate.by_block - sampled_lru.by_block
-    hours = exact_lru.by_hour + estimate.by_hour - sampled_lru.by_hour
+    difference to LRU. The levels of a sample are off alike for all policies, its differences hardly. What is too large
+    for the budget is known from the whole log: the sample's own budget is smaller, and too small for more of them."""
+    blocks = _sized(exact_lru.by_block + estimate.by_block - sampled_lru.by_block, exact_lru.by_block, estimate.policy)
+    hours = _sized(exact_lru.by_hour + estimate.by_hour - sampled_lru.by_hour, exact_lru.by_hour, estimate.policy)
     held = exact_lru.resident_token_seconds + estimate.resident_token_seconds - sampled_lru.resident_token_seconds
     return replace(estimate, by_block=fitted(blocks), by_hour=fitted(hours), resident_token_seconds=max(held, 0.0))
 
