@@ -120,7 +120,8 @@ def scaled(tally: Tally, capacity_tokens: int, factor: float) -> Tally:
         eviction_age_tokens=np.rint(tally.eviction_age_tokens * factor).astype(np.int64),
         reuse_span_tokens=np.rint(tally.reuse_span_tokens * factor).astype(np.int64),
         hit_depth_requests=np.rint(tally.hit_depth_requests * factor).astype(np.int64),
-        most_held_tokens=round(tally.most_held_tokens * factor), crowded_requests=round(tally.crowded_requests * factor),
+        most_held_tokens=round(tally.most_held_tokens * factor),
+        crowded_requests=round(tally.crowded_requests * factor),
     )  # fmt: skip
 
 
@@ -150,8 +151,8 @@ def sampled_optimal(sample: Sample, capacity_tokens: int, ttl_seconds: float | N
 
 
 def fitted(counts: Ints) -> Ints:
-    """Counts [cells, rates, ..., FIELDS] with nothing below zero that add up to their input tokens, cell by cell, while
-    hits, hit and uncached tokens of each rate keep their sum: what a cell cannot have, the others take in proportion."""
+    """Counts [cells, rates, ..., FIELDS] with nothing below zero that add up to their input tokens, cell by cell; hits,
+    hit and uncached tokens of each rate keep their sum: what a cell cannot have, the others take in proportion."""
     fit = np.maximum(counts, 0)
     total = fit[..., AT["input_tokens"]]
     for name, most in (("uncached_tokens", total), ("hit_tokens", total), ("hits", fit[..., AT["requests"]])):
