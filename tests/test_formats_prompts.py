@@ -170,6 +170,15 @@ def test_vllm_request_log(tmp_path: Path) -> None:
     assert ids_in_text("nothing here") is None
 
 
+@pytest.mark.parametrize(
+    ("time", "hour"), [("2026-03-01 10:00:00,5", 10), ("2026-03-01T10:00:00+02:00", 8), ("2026-03-01T10:00:00Z", 10)]
+)
+def test_a_full_time_in_a_vllm_log_keeps_its_offset(time: str, hour: int, tmp_path: Path) -> None:
+    text = f"INFO {time} [logger.py:43] Received request cmpl-1: prompt: 'x', prompt_token_ids: [1, 2], x: None.\n"
+    log = load_text(tmp_path, text)
+    assert (log.facts.start.year, log.facts.start.hour) == (2026, hour)
+
+
 def test_sglang_metrics_with_ids_in_json_text(tmp_path: Path) -> None:
     import json
 

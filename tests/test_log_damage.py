@@ -250,3 +250,25 @@ def test_a_value_no_request_has_costs_its_row_and_no_other(tmp_path: Path) -> No
     assert (facts.rows, facts.kept, facts.damaged) == (7, 4, 3)
     assert sum(count for reason, count in facts.rejected.items() if "above 2,147,483,647" in reason) == 1
     assert sum(count for reason, count in facts.rejected.items() if "1970 to 2099" in reason) == 2
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_refused_offsets_and_keys_are_told_from_other_refusals(tmp_path: Path, kind: str) -> None:
+    rows = [
+        ["2026-03-01T10:00:00Z", "[1,2]"],
+        ["2026-03-01T10:00:00+99:00", "[1,2]"],
+        ["tomorrow+99:00", "[1,2]"],
+        ["2026-03-01T10:00:00Z", "[1.5,2]"],
+    ]
+    head = "ts,path_keys,block_tokens,input_tokens\n"
+    as_json = [{"ts": ts, "path_keys": json.loads(keys), "block_tokens": 1, "input_tokens": 2} for ts, keys in rows]
+    if kind == "csv":
+        (tmp_path / "log").write_text(head + "".join(f'{ts},"{keys}",1,2\n' for ts, keys in rows))
+    else:
+        (tmp_path / "log").write_text("".join(json.dumps(row) + "\n" for row in as_json))
+    log, first = load(tmp_path / "log"), 2 if kind == "csv" else 1
+    assert log.facts.kept == 1 and rejected(log) == [
+        (first + 1, "ts has an offset from UTC that no clock has (accepted: -14:00 to +14:00)"),
+        (first + 2, "ts is not an ISO time or an epoch"),
+        (first + 3, "path_keys is not a list of ids (whole numbers or text)"),
+    ]

@@ -99,6 +99,12 @@ def test_both_readers_agree_on_any_values(rows: list[dict[str, Any]], tmp_path: 
         ("time", "2026-03-01 05:00:00 -0500", 1_772_359_200_000_000),
         ("time", "2026-03-01 10:00:00.1234567", 1_772_359_200_123_456),
         ("time", "2026-03-01T10:00:00,5Z", 1_772_359_200_500_000),
+        # offsets end at 14 hours either way, and at 59 minutes
+        ("time", "2026-03-02T00:00:00+14:00", 1_772_359_200_000_000),
+        ("time", "2026-02-28T22:30:00-1130", 1_772_359_200_000_000),
+        ("time", "2026-03-01T10:00:00+99:00", None), ("time", "2026-03-01T10:00:00+14:01", None),
+        ("time", "2026-03-01 10:00:00-15", None), ("time", "2026-03-01T10:00:00.5-9900", None),
+        ("time", "2026-03-01 10:00 +05:60", None),
         ("time", "1772359200", 1_772_359_200_000_000), ("time", "1772359200000", 1_772_359_200_000_000),
         ("time", "1772359200.1234567", 1_772_359_200_123_456), ("time", "1772359200123456", 1_772_359_200_123_456),
         ("time", "1772359200123456789", 1_772_359_200_123_456), ("time", "1.7723592e9", 1_772_359_200_000_000),
@@ -136,6 +142,22 @@ def test_a_kind_brings_the_macros_it_needs_and_no_others(kind: str) -> None:
         con.execute(statement)
     assert con.sql(f"SELECT {kind}_of(NULL::VARCHAR)").fetchall() == [(None,)]
     assert not create_macros("SELECT count(*) FROM request")
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ('["a", 1]', ["a", "1"]), ("[-1, 2]", ["-1", "2"]), ("[]", []), ('["1.5", 2]', ["1.5", "2"]),
+        ('["a\\"b,1.5", "["]', ['a"b,1.5', "["]), (f"[{2**200}]", [str(2**200)]),
+        ("[1.0, 2]", None), ("[1e3]", None), ('["a", 1.5]', None), ("[NaN]", None), ("[true]", None),
+        ('["a", false]', None), ('["a", null]', None), ("[[1]]", None), ('[{"a": 1}]', None), ('{"a": 1}', None),
+    ],
+)  # fmt: skip
+def test_keys_are_whole_numbers_or_text(text: str, keys: list[str] | None) -> None:
+    con = duckdb.connect()
+    for statement in create_macros():
+        con.execute(statement)
+    assert con.sql("SELECT keys_of($text)", params={"text": text}).fetchall() == [(keys,)]
 
 
 @pytest.mark.parametrize(

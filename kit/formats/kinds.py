@@ -24,7 +24,7 @@ KINDS: dict[str, str] = {
     "decimal": "a number",
     "json": "JSON",
     "counts": "a list of whole numbers",
-    "keys": "a list of ids (numbers or text)",
+    "keys": "a list of ids (whole numbers or text)",
     "ids": "a list of whole-number ids",
     "texts": "a list of text",
     "runs": "a list of [first, last] pairs",
@@ -36,6 +36,11 @@ _ISO = (
     r"'[0-9]{4}[-/][0-9]{1,2}[-/][0-9]{1,2}([T ][0-9]{1,2}:[0-9]{2}(:[0-9]{2}([.,][0-9]{1,9})?)?"
     r"( ?(Z|z|UTC|GMT|[+-][0-9]{2}(:?[0-9]{2})?|[A-Za-z]+/[A-Za-z_/]+))?)?'"
 )
+
+_NO_OFFSET = (
+    r"'[0-9]:[0-9].*[+-](1[5-9]|[2-9][0-9]|14:?(0[1-9]|[1-5][0-9])|[0-9]{2}:?[6-9][0-9])'"
+)
+"""An offset that no clock has: beyond 14 hours, or of 60 minutes and more."""
 
 _FIGURES = (
     "'([0-9][TZtzEe]?|[\\s.,:+/\\[\\]\"-]|null|NULL|true|false|NaN|nan|Infinity|inf|UTC|GMT)*'"
@@ -88,10 +93,12 @@ MACROS = [
     "epoch_unit_of(x) AS CASE WHEN contains(x, '-') OR contains(x, ':') THEN NULL WHEN TRY_CAST(x AS DOUBLE) < 1e11 "
     "THEN 'seconds' WHEN TRY_CAST(x AS DOUBLE) < 1e14 THEN 'milliseconds' WHEN TRY_CAST(x AS DOUBLE) < 1e17 "
     "THEN 'microseconds' WHEN TRY_CAST(x AS DOUBLE) < 1e30 THEN 'nanoseconds' END",
+    f"no_offset(x) AS regexp_matches(x, {_NO_OFFSET})",
     f"any_time(x) AS CASE WHEN regexp_full_match(trim(x), {_NUMBER}) THEN instant(epoch_of(trim(x))) "
-    f"WHEN regexp_full_match(trim(x), {_ISO}) "
+    f"WHEN regexp_full_match(trim(x), {_ISO}) AND NOT no_offset(x) "
     r"THEN TRY_CAST(replace(regexp_replace(trim(x), '\s+([+-][0-9])', '\1'), ',', '.') AS TIMESTAMPTZ) END",
-    "time_of(x) AS CASE WHEN suffix(x, 'Z') OR x LIKE '____-__-_____:__:__%' "
+    "time_of(x) AS CASE WHEN suffix(x, 'Z') OR x LIKE '____-__-_____:__:__%' AND (strlen(x) = 19 "
+    "OR x LIKE '%+0_:00' OR x LIKE '%-0_:00' OR NOT no_offset(x)) "
     "THEN coalesce(TRY_CAST(x AS TIMESTAMPTZ), any_time(x)) "
     "WHEN starts_as_number(x) AND TRY_CAST(x AS DOUBLE) IS NOT NULL THEN instant(epoch_of(x)) ELSE any_time(x) END",
     f"any_naive(x) AS regexp_full_match(trim(x), {_ISO}) AND NOT regexp_matches(trim(x), "
@@ -105,7 +112,10 @@ MACROS = [
     "plain_list(x) AS NOT (contains(x, '.') OR contains(x, 'e') OR contains(x, 'u') OR contains(x, '-'))",
     "counts_of(x) AS CASE WHEN plain_list(x) THEN TRY(from_json_strict(x, '[\"BIGINT\"]')) END",
     "ids_of(x) AS CASE WHEN plain_list(x) THEN TRY(from_json_strict(x, '[\"UBIGINT\"]')) END",
-    "keys_of(x) AS whole_list(TRY(from_json_strict(x, '[\"VARCHAR\"]')))",
+    "without_texts(x) AS regexp_replace(x, '\"(\\\\.|[^\"\\\\])*\"', '0', 'g')",
+    "is_keys(x) AS CASE WHEN TRY(json_structure(x)) IN ('[\"VARCHAR\"]', '[\"UBIGINT\"]', '[\"HUGEINT\"]') THEN true "
+    r"ELSE regexp_full_match(without_texts(x), '\s*\[[\s0-9,-]*\]\s*') END",
+    "keys_of(x) AS whole_list(CASE WHEN is_keys(x) THEN TRY(from_json_strict(x, '[\"VARCHAR\"]')) END)",
     "texts_of(x) AS TRY(from_json_strict(x, '[\"VARCHAR\"]'))",
     r"runs_of(x) AS CASE WHEN regexp_full_match(x, '[\s0-9,\[\]]*') THEN TRY_CAST(x AS BIGINT[][]) END",
     "segments_of(x) AS CASE WHEN json_valid(x) THEN TRY(list_transform(from_json(x, '[[\"VARCHAR\"]]'), "

@@ -20,7 +20,8 @@ ROWS = (
     "'id', nullif(regexp_extract(text, '(?:Received request|Request) ([^ :]+)', 1), ''), "
     "'day', nullif(regexp_extract(text, '([0-9]{{2}}-[0-9]{{2}} "
     "[0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}(?:[.,][0-9]+)?)', 1), ''), "
-    "'dated', nullif(regexp_extract(text, '([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ][0-9:.,]+)', 1), ''), "
+    "'dated', nullif(regexp_extract(text, '([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ]"
+    "[0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}(?:[.,][0-9]+)?(?:Z|[+-][0-9]{{2}}:?[0-9]{{2}})?)', 1), ''), "
     "'ids', nullif(regexp_extract(text, 'prompt_token_ids: \\[([0-9, ]*)\\]', 1), '')) END AS doc FROM ({lines})"
 ).replace("{{", "{").replace("}}", "}")
 
@@ -45,11 +46,11 @@ FORMAT = Format(
         Field("request", "flag", ("request",)),
         Field("id", "text", ("id",)),
         Field("day", "text", ("day",)),
-        Field("dated", "text", ("dated",)),
+        Field("dated", "time", ("dated",)),
         Field("ids", "text", ("ids",)),
     ),
     columns={
-        "ts": "coalesce(TRY_CAST(replace(dated, ',', '.') AS TIMESTAMPTZ), "
+        "ts": "coalesce(dated, "
         "TRY_CAST('1972-' || replace(day, ',', '.') AS TIMESTAMPTZ))",
         "input_tokens": "len(string_split(ids, ','))",
         "source_id": "id",
@@ -61,6 +62,6 @@ FORMAT = Format(
     after=say_year,
     identity_rule="one request id is one request; the line with token ids is the one read",
     token_rule="input_tokens is the number of printed token ids; what the cache did is not in this log",
-    units={"day": "month-day and time of the server's zone, taken as UTC"},
+    units={"day": "month-day and time of the server's zone, taken as UTC", "dated": "ISO time, without an offset UTC"},
     source="vllm-project/vllm entrypoints/logger.py",
 )

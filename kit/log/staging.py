@@ -166,12 +166,21 @@ LIMITS = {
 """Values no request has: (condition over the typed column, reason). One of them would drown or break every sum."""
 
 
+def _unfit(item: Field) -> str:
+    """The reason, in SQL, why a value of this field does not fit its kind."""
+    name, plain = item.paths[0], quoted(refusal(item.kind, item.paths[0]))
+    if item.kind != "time":
+        return plain
+    offset = quoted(f"{name} has an offset from UTC that no clock has (accepted: -14:00 to +14:00)")
+    return f"CASE WHEN no_offset({column('v_' + item.name)}::VARCHAR) THEN {offset} ELSE {plain} END"
+
+
 def _first_reason(form: Format) -> str:
     """The reason why a typed record is refused: a value that does not fit, a required one that is absent, a check."""
     cases = [f"WHEN {condition} THEN {quoted(reason)}" for condition, reason in form.aside]
     cases += [
         f"WHEN {column('v_' + item.name)} IS NOT NULL AND {column(item.name)} IS NULL "
-        f"THEN {quoted(refusal(item.kind, item.paths[0]))}"
+        f"THEN {_unfit(item)}"
         for item in form.fields
         if item.kind not in ("text", "json")
     ]
