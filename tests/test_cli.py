@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -18,8 +19,8 @@ import pytest
 
 from kit.analysis.folders import log_name, whole_or_nothing
 from kit.analysis.parameters import Parameters
-from kit.cli import main, notebooks, reporting
-from kit.cli.arguments import UsageError
+from kit.cli import failures, main, notebooks, reporting
+from kit.cli.arguments import UsageError, pairs
 from kit.cli.batch import named_logs
 from kit.cli.progress import Progress
 from tests.conftest import PROJECT, shared_data
@@ -166,9 +167,9 @@ def test_replicas_samples_and_shapes_on_the_command_line(
     assert main([*asked, "--routing", "root,random", "--set", "replicas=3"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert {(row["routing"], row["replicas"]) for row in rows} == {("root", 3), ("random", 3)}
-    assert main([*asked, "--sample", "0.5", "--set", "policies=lru,lfu"]) == 0
+    assert main([*asked, "--sample", "0.5"]) == 0
     told = {(row["policy"], row["sample_rate"]) for row in json.loads(capsys.readouterr().out)}
-    assert told == {("lru", None)}  # --policies comes last: LRU alone, which is always replayed on the whole log
+    assert told == {("lru", None)}  # LRU alone is always replayed on the whole log
     assert main(["replay", log, "--policies", "lru,lfu", "--capacities", "50000", "--json", "--sample", "0.5"]) == 0
     told = {(row["policy"], row["sample_rate"]) for row in json.loads(capsys.readouterr().out)}
     assert told == {("lru", None), ("lfu", 0.5)}
@@ -177,7 +178,7 @@ def test_replicas_samples_and_shapes_on_the_command_line(
     for more, said in (
         (["--routing", "session"], "--routing needs several replicas"),
         (["--routing", "logged", "--set", "replicas=2"], "the log does not name a replica for every request"),
-        (["--routing", "nearest", "--set", "replicas=2"], "accepted: root, round_robin, random"),
+        (["--routing", "nearest", "--set", "replicas=2"], "accepted: logged, session, root, round_robin"),
         (["--sample", "1.5"], "sample must be a share above 0 and at most 1, auto or none"),
         (["--policies", "tensorrt_priority"], "tensorrt_priority is left out: it needs priority of the requests"),
         (["--set", "capacity_gib=1", "--set", "kv_shape=nosuch"], "no key-value shape for model 'nosuch'"),
@@ -314,6 +315,92 @@ def test_names_of_report_folders(tmp_path: Path) -> None:
     for nothing in (str(tmp_path / "*.parquet"), f"@{tmp_path}/absent"):
         with pytest.raises(UsageError):
             named_logs([nothing])
+
+
+def test_a_log_named_twice_is_one_log(tmp_path: Path) -> None:
+    (tmp_path / "week.csv").write_text("x")
+    (tmp_path / "link.csv").symlink_to(tmp_path / "week.csv")
+    other = f"{tmp_path}/../{tmp_path.name}/week.csv"
+    week = str(tmp_path / "week.csv")
+    assert named_logs([week, other, str(tmp_path / "link.csv")]) == {"week": week}
+    assert log_name([week, other]) == "week"
+    assert log_name(["x.csv.csv.csv.csv"]) == "x", "the name of a folder is its own name"
+    (tmp_path / "manifest.list").write_text("\ufeffweek.csv\n", encoding="utf-8")
+    assert named_logs([f"@{tmp_path}/manifest.list"]) == {"week": week}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--policies", "lru,lfu,lru"], "policies names lru twice"),
+        (["--set", "policies=lru,lru"], "policies names lru twice"),
+        (["--policies", "lru", "--set", "policies=lfu"], "policies is given twice, as lfu and as lru"),
+        (["--capacities", "5,6,5"], "--capacities names 5 twice"),
+        (["--routing", "root,root"], "--routing names root twice"),
+        (["--set", "seed=1", "--set", "seed=2"], "seed is given twice, as 1 and as 2; give it once"),
+        (["--sample", "0.5", "--set", "sample=0.1"], "sample is given twice, as 0.1 and as 0.5"),
+        (["--format", "azure", "--set", "format=mooncake"], "format is given twice, as azure and as mooncake"),
+        (["--map", "ts=a", "--map", "ts=b"], "--map names ts twice, as a and as b; name it once"),
+        (["--routing", "nearest"], "--routing 'nearest' is not known; accepted: logged, session, root"),
+        (["--routing", ","], "--routing takes names separated by commas, got ','"),
+        (["--policies", "lur"], "unknown policy 'lur' (did you mean lru?)"),
+    ],
+)
+def test_what_is_given_twice_is_refused(
+    arguments: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["replay", str(small_log(tmp_path)), *arguments]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_the_same_value_twice_is_one_value(tmp_path: Path) -> None:
+    mapping = tmp_path / "map.toml"
+    mapping.write_text('ts = "when"\nowner = "team"\n')
+    assert pairs([str(mapping), "ts=began", "ts=began"], "--map") == {"ts": "began", "owner": "team"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["sample", "x.csv", "--seed", "-1"], "argument --seed: must be a whole number from 0 to "),
+        (["sample", "x.csv", "--seed", "one"], "argument --seed: must be a whole number from 0 to "),
+        (["sample", "x.csv", "--requests", "1.5"], "argument --requests: must be a whole number from 1 to 50,000,000, "
+         "got '1.5'"),
+        (["batch", "x.csv", "--jobs", "0"], "argument --jobs: must be a whole number from 1 to 1,024, got '0'"),
+        (["hash", "x", "y.parquet", "--block-tokens", "-5"], "argument --block-tokens: must be a whole number from 1 "),
+        (["hash", "x", "y.csv"], "OUT y.csv: cannot write this kind of file; name it .parquet"),
+        (["hash", "x", "y.parquet", "--salt", ""], "--salt takes a secret text, got nothing"),
+        (["sample", "x.txt"], "OUT x.txt: cannot write this kind of file; name it .parquet, .csv"),
+        (["report", "x.csv", "--name", "a/b"], "--name takes the name of one folder, got 'a/b'"),
+        (["report", "x.csv", "--name", ""], "--name takes the name of one folder, got ''"),
+    ],
+)  # fmt: skip
+def test_a_wrong_option_is_named_with_what_is_accepted(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["sample"], ["hash", "x.jsonl"], ["report", "x.csv", "--out"],
+                                     ["batch", "x.csv", "--out"]])  # fmt: skip
+def test_an_output_that_cannot_be_is_said_before_any_work(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "link").symlink_to(tmp_path / "absent")
+    for folder, said in (("file", "is a file, not a folder"), ("link", "is a link to ")):
+        assert main([*command, str(tmp_path / folder / "out.parquet")]) == 1
+        error = capsys.readouterr().err.splitlines()
+        assert len(error) == 1 and said in error[0] and str(tmp_path / folder) in error[0]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "link"]
+
+
+def test_an_error_of_the_system_is_a_line_with_what_to_do() -> None:
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/out/week.csv")
+    assert failures.line(full) == "/out/week.csv: no space left on its disk; free some, or choose another place"
+    assert failures.line(PermissionError(errno.EACCES, "x")) == "no permission; change it, or choose another place"
+    assert failures.line(OSError("two\nlines")) == "two lines" and failures.line(KeyError("x")) == "KeyError: 'x'"
 
 
 def test_a_folder_is_published_whole_or_not_at_all(tmp_path: Path) -> None:

@@ -153,6 +153,18 @@ def test_a_log_without_prompts_cannot_be_hashed(tmp_path: Path) -> None:
     assert not (tmp_path / "out.parquet").exists()
 
 
+def test_a_hashed_log_never_replaces_its_dump_and_makes_its_folder(tmp_path: Path) -> None:
+    source = tmp_path / "dump.jsonl"
+    source.write_text(lines(dump()))
+    before = source.read_bytes()
+    for sources in (source, tmp_path):
+        with pytest.raises(LogError, match="the dump itself"):
+            hash_log(sources, source)
+    assert source.read_bytes() == before
+    hash_log(source, tmp_path / "new" / "folder" / "out.parquet")
+    assert [path.name for path in (tmp_path / "new" / "folder").iterdir()] == ["out.parquet"]
+
+
 # Engines' own logs ------------------------------------------------------------------------------------------------
 
 

@@ -143,7 +143,7 @@ def test_a_budget_beyond_whole_numbers_is_refused(capsys: pytest.CaptureFixture[
     with pytest.raises(ParameterError, match="capacity_gib must hold at most 1,000,000,000,000,000 tokens"):
         from_settings(["capacity_gib=1e15", "kv_bytes_per_token=0.001"])
     assert cli.main(["replay", "x.csv", "--capacities", "99999999999999999999"]) == 2
-    assert "--capacities takes whole tokens up to 1,000,000,000,000,000" in capsys.readouterr().err
+    assert "--capacities takes whole tokens from 1 to 1,000,000,000,000,000" in capsys.readouterr().err
 
 
 def test_prefixes_that_are_all_empty_are_a_log_without_identity(tmp_path: Path) -> None:

@@ -18,11 +18,11 @@ def log_name(sources: Sequence[str]) -> str:
     """The folder name of a log: its file's stem (or its folder's name), safe in a path; several files add "+N"."""
     first = Path(sources[0])
     name = first.resolve().name if first.name in ("", ".", "..") else first.name
-    for _ in range(2):
-        for ending in ENDINGS:
-            name = name.removesuffix(ending)
+    while name.endswith(ENDINGS):
+        name = name[: name.rindex(".")]
     name = re.sub(r"[^A-Za-z0-9._-]+", "_", name).strip("._") or "log"
-    return f"{name}+{len(sources) - 1}" if len(sources) > 1 else name
+    others = len({Path(source).resolve() for source in sources}) - 1
+    return f"{name}+{others}" if others else name
 
 
 def refuse_to_replace(target: Path, sources: Sequence[str] = ()) -> None:

@@ -21,6 +21,16 @@ def check_names(p: Parameters) -> str | None:
     return next((found for found in (check(p) for check in checks) if found), None)
 
 
+def given_twice(values: Iterable[str | int]) -> str | int | None:
+    """The first value of a list that stands in it twice; None where each stands once."""
+    seen: set[str | int] = set()
+    for value in values:
+        if value in seen:
+            return value
+        seen.add(value)
+    return None
+
+
 def unknown(name: str, value: str, known: Iterable[str]) -> str:
     """One line for a value that is not among the known ones, with the nearest of them."""
     names = list(known)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kit.analysis.fleets import how_many, routes_for
+from kit.analysis.known import given_twice
 from kit.analysis.parameters import MOST_REPLICAS, ParameterError, Parameters
 from kit.analysis.replayed import Replayed, anchored_grid, playable, spread_over_seeds
 from kit.analysis.rows import Beside, replay_rows
@@ -59,6 +60,8 @@ def _routed(
     if scene.sample is not None or scene.paths is None:
         raise ParameterError("replicas are replayed on the whole log; leave --sample out")
     possible, left_out = routes_for(scene, replicas)
+    if (twice := given_twice(routes)) is not None:
+        raise ParameterError(f"routing names {twice} twice; name each routing once")
     reasons = {row["routing"]: row["reason"] for row in left_out}
     for name in routes:
         if name not in possible:

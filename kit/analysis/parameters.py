@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, get_args, get_type_hints
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from kit.analysis.known import check_names
+from kit.analysis.known import check_names, given_twice, near
 from kit.policies import REGISTRY
 
 AUTO = "auto"
@@ -129,6 +129,7 @@ def from_settings(
     types = get_type_hints(Parameters)
     values: dict[str, Any] = {"column_map": dict(column_map or {})}
     thresholds: dict[str, float] = {}
+    given: dict[str, str] = {} if log_format is None else {"format": log_format}
     for text in settings:
         name, equals, raw = text.partition("=")
         name = name.strip()
@@ -136,6 +137,8 @@ def from_settings(
             raise ParameterError(f"--set takes name=value, got {text!r}")
         if name not in known_names():
             raise ParameterError(_unknown(name))
+        if given.setdefault(name, raw.strip()) != raw.strip():
+            raise ParameterError(f"{name} is given twice, as {given[name]} and as {raw.strip()}; give it once")
         if name in types:
             values[name] = _typed(name, raw.strip(), types[name])
         else:
@@ -237,6 +240,7 @@ def _is_zone(name: str) -> bool:
 LARGEST = 10**15
 MOST_SECONDS = 10**11  # 3,169 years: in microseconds, and added to a date, still a 64-bit whole number
 MOST_REPLICAS = 1024
+NO_POLICY = "policies must name at least one"
 LEAST_BYTES = 0.001
 FEWEST_REPLICATES = 100  # the ends of a 95 % interval are the 2nd and the 98th of so many
 POSITIVE = (
@@ -259,8 +263,10 @@ def _check_ranges(p: Parameters) -> None:
         raise ParameterError(f"replicas must be at most {MOST_REPLICAS:,}, got {p.replicas:,}")
     strangers = [name for name in p.policy_names if name not in REGISTRY]
     if strangers or not p.policy_names:
-        found = f"unknown policy {strangers[0]!r}" if strangers else "policies must name at least one"
+        found = f"unknown policy {strangers[0]!r}{near(strangers[0], REGISTRY)}" if strangers else NO_POLICY
         raise ParameterError(f"{found}; known: {', '.join(REGISTRY)} (parameter policies)")
+    if (twice := given_twice(p.policy_names)) is not None:
+        raise ParameterError(f"policies names {twice} twice; name each policy once")
     if p.seed < 0:
         raise ParameterError(f"seed must be 0 or more, got {p.seed}")
     if p.capacity_tokens == 1:

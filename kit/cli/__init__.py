@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from kit.analysis.parameters import ParameterError
+from kit.cli import failures
 from kit.cli.arguments import UsageError, parser
 from kit.formats import UnknownNameError
 
@@ -92,7 +93,5 @@ def _was_interrupt(error: BaseException | None) -> bool:
 def _failed(error: Exception, debug: bool, code: int) -> int:
     if debug:
         traceback.print_exc()
-    text = " ".join(str(error).split()) or type(error).__name__
-    known = isinstance(error, ValueError | OSError | RuntimeError)
-    print(f"kit: {text}" if known else f"kit: {type(error).__name__}: {text}", file=sys.stderr)
+    print(f"kit: {failures.line(error)}", file=sys.stderr)
     return code

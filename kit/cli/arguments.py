@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NoReturn
 
+MOST_JOBS = 1024
+MOST_BLOCK = 2**31 - 1
+LARGEST_SEED = 10**15
+MOST_REQUESTS = 50_000_000
 LOG_HELP = "log file, folder or glob (Parquet, CSV or JSON lines, also gz and zst)"
 
 
@@ -66,7 +70,7 @@ def _batch(commands: argparse._SubParsersAction) -> None:
     p = commands.add_parser("batch", help="one report per log, and an index", description=text)
     _log(p)
     p.add_argument("--out", default="reports", metavar="DIR", help="folder of the reports (default: reports)")
-    p.add_argument("--jobs", type=_positive, default=None, metavar="N", help="reports made at the same time")
+    p.add_argument("--jobs", type=_whole(1, MOST_JOBS), default=None, metavar="N", help="reports made at the same time")
     p.add_argument("--for", dest="reading", choices=("finance", "infra", "both"), default="both", help="who reads it")
     p.add_argument("--redo", action="store_true", help="make reports again that are finished and current")
     _sampling(p)
@@ -115,7 +119,8 @@ def _hash(commands: argparse._SubParsersAction) -> None:
     p.add_argument("dump", metavar="DUMP", help="JSON lines with the raw prompts")
     p.add_argument("out", metavar="OUT", help="the hashed log to write (.parquet)")
     p.add_argument("--salt", default=None, metavar="SECRET", help="the same secret makes two logs share keys")
-    p.add_argument("--block-tokens", type=_positive, default=64, metavar="N", help="tokens per key (default: 64)")
+    block = _whole(1, MOST_BLOCK)
+    p.add_argument("--block-tokens", type=block, default=64, metavar="N", help="tokens per key (default: 64)")
     _common(p)
 
 
@@ -123,8 +128,9 @@ def _sample(commands: argparse._SubParsersAction) -> None:
     text = "write a seeded week of requests with known answers"
     p = commands.add_parser("sample", help=text, description=text)
     p.add_argument("out", metavar="OUT", help="file to write; its suffix is the format (.parquet .csv .jsonl, + .gz)")
-    p.add_argument("--seed", type=int, default=1, metavar="N", help="seed of every draw (default: 1)")
-    p.add_argument("--requests", type=_positive, default=None, metavar="N", help="about how many requests")
+    seed, requests = _whole(0, LARGEST_SEED), _whole(1, MOST_REQUESTS)
+    p.add_argument("--seed", type=seed, default=1, metavar="N", help="seed of every draw (default: 1)")
+    p.add_argument("--requests", type=requests, default=None, metavar="N", help="about how many requests")
     _common(p)
 
 
@@ -159,16 +165,28 @@ def _common(p: argparse.ArgumentParser, as_json: bool = False) -> None:
     p.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help="show the traceback of an error")
 
 
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be 1 or more, got {value}")
-    return value
+def _whole(least: int, most: int) -> Callable[[str], int]:
+    """The type of an option that takes whole numbers of a range; another value is named beside what is accepted."""
+
+    def read(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = least - 1
+        if not least <= value <= most:
+            raise argparse.ArgumentTypeError(f"must be a whole number from {least:,} to {most:,}, got {text!r}")
+        return value
+
+    return read
 
 
 def pairs(texts: Iterable[str], option: str) -> dict[str, str]:
-    """`a=b` texts of a repeatable option as a dict; UsageError where one is not a pair."""
+    """`a=b` texts of a repeatable option as a dict, those of files below the others.
+
+    UsageError where one is not a pair, or two give the same name different values.
+    """
     out: dict[str, str] = {}
+    named: dict[str, str] = {}
     for text in texts:
         left, equals, right = text.partition("=")
         if option == "--map" and not equals and Path(text).is_file():
@@ -178,5 +196,7 @@ def pairs(texts: Iterable[str], option: str) -> dict[str, str]:
             continue
         if not (equals and left.strip() and right.strip()):
             raise UsageError(f"{option} takes canonical=column (--map also a .toml or .json file), got {text!r}")
-        out[left.strip()] = right.strip()
-    return out
+        name, value = left.strip(), right.strip()
+        if named.setdefault(name, value) != value:
+            raise UsageError(f"{option} names {name} twice, as {named[name]} and as {value}; name it once")
+    return out | named

@@ -25,6 +25,7 @@ from kit.analysis.parameters import Parameters, from_settings
 from kit.analysis.store import REPORT_HTML, RESULTS_JSON, analysis_key, stored
 from kit.cli import history
 from kit.cli.arguments import UsageError, chosen_settings, pairs
+from kit.cli.output import check_folder
 
 GIB_PER_REPORT = 1.5
 
@@ -54,9 +55,9 @@ def command(chosen: argparse.Namespace) -> int:
     An interrupt still writes both for the logs that ended before it.
     """
     parameters = from_settings(chosen_settings(chosen), pairs(chosen.map, "--map"), chosen.format)
-    out = Path(chosen.out)
-    out.mkdir(parents=True, exist_ok=True)
     logs = named_logs(chosen.log)
+    out = check_folder(Path(chosen.out), "--out")
+    out.mkdir(parents=True, exist_ok=True)
     jobs = chosen.jobs or default_jobs()
     ended: dict[str, Outcome] = {}
     try:
@@ -97,7 +98,8 @@ def named_logs(arguments: Sequence[str]) -> dict[str, str]:
     if not files:
         raise UsageError(f"no log files in {' '.join(arguments)}; give files, folders or globs of {', '.join(ENDINGS)}")
     names: dict[str, str] = {}
-    for file in dict.fromkeys(files):
+    once = {Path(file).resolve(): file for file in reversed(files)}
+    for file in (file for file in dict.fromkeys(files) if once[Path(file).resolve()] == file):
         name, number = log_name([file]), 2
         while name in names:
             name, number = f"{log_name([file])}-{number}", number + 1
@@ -114,7 +116,7 @@ def _with_manifests(arguments: Sequence[str]) -> Iterator[str]:
         manifest = Path(argument[1:])
         if not manifest.is_file():
             raise UsageError(f"manifest {manifest} not found; give @FILE, a text file with one log a line")
-        lines = (line.strip() for line in manifest.read_text(encoding="utf-8").splitlines())
+        lines = (line.strip() for line in manifest.read_text(encoding="utf-8-sig").splitlines())
         yield from (str(manifest.parent / line) for line in lines if line and not line.startswith("#"))
 
 

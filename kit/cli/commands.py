@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from kit import numbers
+from kit.analysis.known import given_twice, unknown
 from kit.analysis.parameters import LARGEST, ParameterError, from_settings
 from kit.analysis.store import clean
 from kit.cli.arguments import UsageError, chosen_settings, pairs
+from kit.cli.output import check_file
 from kit.cli.progress import Progress
 
 
@@ -74,10 +76,10 @@ def replay(chosen: argparse.Namespace) -> int:
     if chosen.policies:
         settings.append(f"policies={chosen.policies}")
     parameters = from_settings(settings, pairs(chosen.map, "--map"), chosen.format)
+    capacities, routes = _capacities(chosen.capacities), _routes(chosen.routing)
     progress = Progress(total=4, quiet=chosen.json)
     try:
-        routes = [name.strip() for name in chosen.routing.split(",")] if chosen.routing is not None else None
-        rows = replay_rows(chosen.log, parameters, _capacities(chosen.capacities), progress, routes)
+        rows = replay_rows(chosen.log, parameters, capacities, progress, routes)
     finally:
         progress.close()
     if chosen.json:
@@ -100,8 +102,26 @@ def _capacities(text: str | None) -> list[int] | None:
     except ValueError:
         values = []
     if not values or min(values) < 1 or max(values) > LARGEST:
-        raise UsageError(f"--capacities takes whole tokens up to {LARGEST:,}, separated by commas, got {text!r}")
+        raise UsageError(f"--capacities takes whole tokens from 1 to {LARGEST:,}, separated by commas, got {text!r}")
+    if (twice := given_twice(values)) is not None:
+        raise UsageError(f"--capacities names {twice} twice; name each budget once")
     return values
+
+
+def _routes(text: str | None) -> list[str] | None:
+    """The routings named; whether the log can be given them is seen once it is read."""
+    if text is None:
+        return None
+    from kit.replay.fleet import ROUTES
+
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise UsageError(f"--routing takes names separated by commas, got {text!r}; accepted: {', '.join(ROUTES)}")
+    if strangers := [name for name in names if name not in ROUTES]:
+        raise UsageError(unknown("--routing", strangers[0], ROUTES))
+    if (twice := given_twice(names)) is not None:
+        raise UsageError(f"--routing names {twice} twice; name each routing once")
+    return names
 
 
 def policies(chosen: argparse.Namespace) -> int:
@@ -181,8 +201,9 @@ def sample(chosen: argparse.Namespace) -> int:
     from kit import sample as week
 
     size = {} if chosen.requests is None else {"requests": chosen.requests}
+    out = check_file(Path(chosen.out), "OUT", week.ENDINGS)
     frame = week.sample_week(seed=chosen.seed, **size)
-    path = week.write(frame, Path(chosen.out))
+    path = week.write(frame, out)
     print(f"wrote {numbers.count(frame.height)} requests to {path}")
     return 0
 
@@ -193,13 +214,15 @@ def hash(chosen: argparse.Namespace) -> int:
 
     from kit import log
 
+    if chosen.salt == "":
+        raise UsageError("--salt takes a secret text, got nothing; leave it out for a fresh secret")
+    out = check_file(Path(chosen.out), "OUT", (".parquet",))
     with tqdm(unit="B", unit_scale=True, leave=False, disable=not sys.stderr.isatty()) as bar:
 
         def show(done: int, total: int) -> None:
             bar.total = total
             bar.update(done - bar.n)
 
-        out = Path(chosen.out)
         made = log.hash_log(chosen.dump, out, salt=chosen.salt, block_tokens=chosen.block_tokens, progress=show)
     count, left = numbers.count(made["hashed"]), numbers.count(sum(made["rejected"].values()))
     print(f"wrote {count} requests to {chosen.out} ({left} rejected); no prompt text is in it")

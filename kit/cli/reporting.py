@@ -25,7 +25,8 @@ from kit.analysis.folders import log_name, whole_or_nothing
 from kit.analysis.parameters import Parameters, from_settings
 from kit.analysis.store import REPORT_HTML
 from kit.cli import notebooks
-from kit.cli.arguments import chosen_settings, pairs
+from kit.cli.arguments import UsageError, chosen_settings, pairs
+from kit.cli.output import check_folder
 from kit.cli.progress import Progress
 
 RUN_JSON = "run.json"
@@ -47,7 +48,10 @@ class Made:
 def command(chosen: argparse.Namespace) -> int:
     """Make one report and print what was read, what was decided and where the file is."""
     parameters = from_settings(chosen_settings(chosen), pairs(chosen.map, "--map"), chosen.format)
-    made = make(chosen.log, Path(chosen.out), parameters, chosen.reading, chosen.name, quiet=chosen.json)
+    if chosen.name is not None and not (chosen.name and Path(chosen.name).name == chosen.name):
+        raise UsageError(f"--name takes the name of one folder, got {chosen.name!r}; --out says where it stands")
+    out = check_folder(Path(chosen.out), "--out")
+    made = make(chosen.log, out, parameters, chosen.reading, chosen.name, quiet=chosen.json)
     print(json.dumps(summary(made), ensure_ascii=False) if chosen.json else "\n".join(lines(made)))
     return 0
 

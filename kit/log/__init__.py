@@ -23,7 +23,7 @@ from kit.log import describe, hashing, identity, lines, requests, rescue, source
 from kit.log import facts as facts_of
 from kit.log.facts import LogFacts, calendar_days
 from kit.log.mapping import read_mapping
-from kit.log.sources import Sources
+from kit.log.sources import Sources, resolve
 
 __all__ = [
     "Log",
@@ -197,6 +197,8 @@ def hash_log(
     two runs then share no key. `progress(bytes done, bytes in all)` is called per file. Raises LogError.
     """
     secret = hashing.new_salt(salt)
+    if Path(out).resolve() in resolve(sources):
+        raise LogError(f"{out}: this is the dump itself, which would be replaced; name another file for the hashed log")
     con = connect()
     options = {"block_tokens": block_tokens, "salt": secret, "tokenizer": tokenizer, "progress": progress}
     try:

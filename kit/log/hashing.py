@@ -6,6 +6,7 @@ The pass streams line by line. Only keys, lengths and types reach DuckDB.
 from __future__ import annotations
 
 import json
+import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
@@ -198,7 +199,8 @@ def write_hashed(con: Con, out: Path, salt: bytes) -> int:
         for name, target in (("source_id", "request_id"), ("session_id", "session_id"), ("chain_id", "chain_id"),
                              ("owner", "owner"), ("cache_scope", "cache_scope"))
     )  # fmt: skip
-    part = out.with_name(f".{out.name}.part")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    part = out.with_name(f".{out.name}.{os.getpid()}.part")
     query = (
         f"SELECT r.ts, r.ts_end, {hidden}, r.session_type, r.trigger, r.provider, r.model, r.input_tokens, "
         "r.uncached_tokens, r.read_tokens, r.write_tokens, r.write_long_tokens, r.output_tokens, o.path_keys, "

@@ -7,9 +7,9 @@ log-normal with stated parameters.
 """
 
 from kit.sample.example import worked_example
-from kit.sample.files import write
+from kit.sample.files import ENDINGS, write
 from kit.sample.known import Answers, answers
 from kit.sample.traffic import GAPS, Gap
 from kit.sample.week import sample_week
 
-__all__ = ["GAPS", "Answers", "Gap", "answers", "sample_week", "worked_example", "write"]
+__all__ = ["ENDINGS", "GAPS", "Answers", "Gap", "answers", "sample_week", "worked_example", "write"]

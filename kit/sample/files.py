@@ -5,12 +5,15 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 from pathlib import Path
 
 import polars as pl
 import pyarrow.parquet as pq
 
 from kit.sample.week import LIST_COLUMNS
+
+ENDINGS = (".parquet", ".csv", ".jsonl", ".csv.gz", ".jsonl.gz")
 
 
 def _text_frame(frame: pl.DataFrame) -> pl.DataFrame:
@@ -50,18 +53,22 @@ def _write_parquet(frame: pl.DataFrame, path: Path) -> None:
 def write(frame: pl.DataFrame, path: str | Path) -> Path:
     """Write a week by the file's suffix (.parquet, .csv, .jsonl, .csv.gz, .jsonl.gz) and return the path.
 
-    Lists become JSON arrays in a CSV. The bytes depend on the frame alone. Raises ValueError for another suffix.
+    Lists become JSON arrays in a CSV. The file appears whole or not at all, and its bytes depend on the frame alone.
+    Raises ValueError for another suffix.
     """
     path = Path(path)
     packed = path.suffix == ".gz"
     text = {".csv": _csv, ".jsonl": _jsonl}.get(Path(path.stem).suffix if packed else path.suffix)
     if path.suffix != ".parquet" and text is None:
-        raise ValueError(
-            f"{path}: cannot write this kind of file; name it .parquet, .csv, .jsonl, .csv.gz or .jsonl.gz"
-        )
+        raise ValueError(f"{path}: cannot write this kind of file; name it {', '.join(ENDINGS)}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    if text is None:
-        _write_parquet(frame, path)
-    else:
-        path.write_bytes(gzip.compress(text(frame), mtime=0) if packed else text(frame))
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        if text is None:
+            _write_parquet(frame, part)
+        else:
+            part.write_bytes(gzip.compress(text(frame), mtime=0) if packed else text(frame))
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
     return path

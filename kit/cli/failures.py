@@ -1,0 +1,39 @@
+"""The one line an error ends in: what it was about, what was found, what to do."""
+
+from __future__ import annotations
+
+import errno
+
+WHAT_TO_DO = {
+    errno.ENOENT: "no such file or folder; check the path",
+    errno.EACCES: "no permission; change it, or choose another place",
+    errno.EPERM: "not permitted; choose another place",
+    errno.EROFS: "this disk can only be read; choose another place",
+    errno.ENOSPC: "no space left on its disk; free some, or choose another place",
+    errno.EDQUOT: "no space left in your quota; free some, or choose another place",
+    errno.EFBIG: "too large for its disk; choose another place",
+    errno.EISDIR: "is a folder; name a file",
+    errno.ENOTDIR: "a part of this path is a file, not a folder; check the path",
+    errno.ENAMETOOLONG: "the name is too long; choose a shorter one",
+    errno.ELOOP: "the links lead in a circle; name the file itself",
+    errno.EMFILE: "too many open files; close some, or raise the limit (ulimit -n)",
+    errno.EIO: "its disk cannot be read or written; copy it to another one",
+}
+
+
+def line(error: BaseException) -> str:
+    """An error as one line; one of the operating system with the path and what to do."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, OSError):
+        return _of_system(error) or text
+    if isinstance(error, MemoryError):
+        return "the memory of this machine is not enough; use less of the log, or --sample"
+    return text if isinstance(error, ValueError | RuntimeError) else f"{type(error).__name__}: {text}"
+
+
+def _of_system(error: OSError) -> str | None:
+    advice = WHAT_TO_DO.get(error.errno or 0)
+    path = error.filename2 or error.filename
+    if advice is None:
+        return None
+    return f"{path}: {advice}" if path is not None else advice
