@@ -65,3 +65,15 @@ def test_a_mapping_to_a_key_that_comes_late_is_taken(tmp_path: Path) -> None:
     rows = [{"ts": place, "input_tokens": 1} for place in range(300)] + [{"ts": 300, "input_tokens": 1, "team": "x"}]
     log = load(written(tmp_path / "log.jsonl", rows), column_map={"owner": "team"})
     assert log.con.sql("SELECT line, owner FROM request WHERE owner IS NOT NULL").fetchall() == [(301, "x")]
+
+
+@pytest.mark.parametrize("names", [("ts", "prefix_key", "prefix_tokens"), ("ts", "input_tokens")])
+@pytest.mark.parametrize("beside", [[f"extra_{number}" for number in range(10_000)], ["message", "usage", "request"]])
+def test_our_own_names_are_known_among_any_number_of_others(
+    names: tuple[str, ...], beside: list[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "log.csv"
+    lines = [[*names, *beside], *([row[name] for name in names] + ["x"] * len(beside) for row in ROWS)]
+    path.write_text("".join(",".join(map(str, line)) + "\n" for line in lines))
+    log = load(path)
+    assert (log.facts.format, log.facts.kept, log.facts.rejected) == ("canonical", 2, {})

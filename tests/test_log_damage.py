@@ -53,6 +53,17 @@ def test_a_damaged_compressed_file_is_inspected_as_it_is_loaded(tmp_path: Path) 
     assert list(both["rejected"].values()) == [1] and both["columns"] == ["ts", "input_tokens", "session_id"]
 
 
+@pytest.mark.parametrize("forced", [None, "canonical"])
+def test_a_compressed_file_without_a_whole_line_costs_only_itself(tmp_path: Path, forced: str | None) -> None:
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(text("csv").encode()))
+    (tmp_path / "b.csv.gz").write_bytes(gzip.compress(b"ts,input_tokens,session_id") + b"stray")
+    log, found = load(tmp_path, format=forced), inspect(tmp_path, format=forced)
+    assert log.facts.kept == found["kept"] == ROWS and log.facts.damaged == 1
+    assert log.con.sql("SELECT file, line FROM rejected").fetchall() == [("b.csv.gz", 1)]
+    with pytest.raises(LogError, match=r"b\.csv\.gz: damaged compressed file, no whole line"):
+        load(tmp_path / "b.csv.gz", format=forced)
+
+
 def test_stray_bytes_behind_a_compressed_file_cost_no_line(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(gzip.compress(b'{"ts":1,"input_tokens":1}\n{"ts":2,"input_tokens":2}\n') + b"stray")
     log = load(tmp_path / "log")

@@ -30,6 +30,16 @@ def test_a_log_of_lengths_only(tmp_path: Path) -> None:
     assert "time to live and day overlap" in found["possible"]
 
 
+def test_prefixes_without_tokens_are_no_identity(tmp_path: Path) -> None:
+    path = tmp_path / "zero.csv"
+    path.write_text("ts,prefix_key,prefix_tokens,input_tokens\n" + "".join(f"{n},k{n % 3},0,100\n" for n in range(9)))
+    found, log = inspect(path), load(path, tmp_path / "log.duckdb")
+    assert found["identity"] is log.facts.identity is None
+    assert any("all prefix_tokens are 0 in this log" in text for text in found["cannot_tell"])
+    assert "concentration, rotation, value rank and policy replay" in found["unlock"]
+    assert found["cannot_tell"] == list(log.facts.cannot_tell)
+
+
 def test_the_week_can_tell_nearly_everything() -> None:
     found = inspect(shared_data("claude_agents_week.csv"))
     assert (found["format"], found["rows"], found["kept"], found["rejected"]) == ("agent_usage", 5964, 5964, {})

@@ -12,6 +12,7 @@ from kit.analysis.replayed import Replayed, anchored_grid, playable, spread_over
 from kit.analysis.rows import Beside, replay_rows
 from kit.analysis.scene import Scene, set_the_scene
 from kit.log import Log, LogError
+from kit.log.facts import EMPTY
 from kit.replay.fleet import replay_routes
 
 NO_IDENTITY = "this log has no prefix identity (no prefix keys, blocks or chains), so nothing can be replayed"
@@ -31,8 +32,8 @@ def rows_of(
     """
     scene = set_the_scene(log, parameters, capacities, progress)
     if scene.paths is None:
-        zero = next((text for text in log.facts.cannot_tell if "prefix_tokens are 0" in text), None)
-        raise LogError(NO_IDENTITY if zero is None else f"nothing can be replayed; the log cannot tell {zero}")
+        empty = EMPTY in log.facts.cannot_tell
+        raise LogError(f"nothing can be replayed; the log cannot tell {EMPTY}" if empty else NO_IDENTITY)
     parameters, left_out = playable(parameters, scene.paths)
     if left_out:
         raise LogError("; ".join(left_out))

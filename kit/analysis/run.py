@@ -29,10 +29,6 @@ from kit.log.sources import resolve
 from kit.policies import named
 
 Step = Callable[[str], None]
-ALL_ZERO = (
-    "which prefixes repeat (concentration, rotation, value rank, replay): all prefix_tokens are 0 in this log; log how "
-    "many tokens each prefix_key stands for"
-)
 
 
 def quiet(step: str) -> None:
@@ -46,26 +42,18 @@ def read_log(sources: Sequence[str] | str, parameters: Parameters, db_path: Path
     """
     for name in parameters.policy_names:
         named(name)
-    log = _told(load(sources, db_path, format=parameters.format, column_map=dict(parameters.column_map) or None))
+    log = load(sources, db_path, format=parameters.format, column_map=dict(parameters.column_map) or None)
     named_by_user = {c: v for c, v in (("provider", parameters.provider), ("model", parameters.model)) if v is not None}
     if not named_by_user:
         return log
     with writable(log) as con:
         for column, value in named_by_user.items():
             con.execute(f"update request set {column} = $1", [value])
-    log = log if db_path is None else _told(open_log(db_path))
+    log = log if db_path is None else open_log(db_path)
     if wrong := unpriced_model(log, parameters):
         log.con.close()
         raise ParameterError(wrong)
     return log
-
-
-def _told(log: Log) -> Log:
-    """The log; as one without prefix identity, and with the reason, where all its prefixes are 0 tokens long."""
-    if log.facts.identity is None or log.con.sql("select 1 from node limit 1").fetchall():
-        return log
-    facts = log.facts
-    return replace(log, facts=replace(facts, identity=None, cannot_tell=(*facts.cannot_tell, ALL_ZERO)))
 
 
 @contextmanager

@@ -48,17 +48,21 @@ SPLIT = " + ".join(f"coalesce({name}, 0)" for name in CLASSES)
 
 
 def recognise(peek: Peek) -> float:
-    """Any table with a size (input or prefix tokens) and one more of our columns; our own identity columns decide."""
+    """Any table with a size (input or prefix tokens) and one more of our columns; our own identity columns decide.
+
+    Under our own names of time and size (or identity) it is our table however many other columns stand beside them.
+    """
     if not (peek.has("input_tokens") or peek.has("prompt_tokens") or peek.has("prefix_tokens") or peek.has("tokens")):
-        return 0.0
-    if any(peek.has(name) for name in ("usage", "message", "messages", "request")):
         return 0.0
     known = {path for item in FIELDS for path in item.paths}
     share = len(known & set(peek.columns)) / max(len(peek.columns), 1)
     identity = any(peek.has(name) for name in ("path_keys", "prefix_key", "parent_request_id"))
-    if peek.has("ts") and identity and share > 0.5:
-        return 0.95
-    return min(0.2 + 0.5 * share, 0.7) if share >= 0.3 else 0.0
+    if not any(peek.has(name) for name in ("usage", "message", "messages", "request")):
+        if peek.has("ts") and identity and share > 0.5:
+            return 0.95
+        if share >= 0.3:
+            return min(0.2 + 0.5 * share, 0.7)
+    return 0.2 if peek.has("ts") and (identity or peek.has("input_tokens")) else 0.0
 
 
 FORMAT = Format(

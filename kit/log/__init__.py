@@ -273,15 +273,16 @@ def _fill(
     requests.order_records(con)
     sessions, chains = requests.write_requests(con)
     kind, derived, doubts = identity.identify(con, settings.get("surrogate", "session"))
+    empty = kind is not None and not requests.count(con, "SELECT count(*) FROM node")
     warnings += doubts
     requests.write_views(con)
     filled = facts_of.write_coverage(con, staging.source_columns(form, peeks))
     notes = [*followed, *_clock_note(clock), *derived, *_key_note(con), *_session_note(con)]
     measured = facts_of.measure(
         con,
-        {"sha256": files.sha256, "format": form.name, "files": tuple(one.label for one in peeks), "identity": kind,
-         "clock": clock, "units": dict(form.units), "derived": notes, "filled": filled, "sessions": sessions,
-         "chains": chains},
+        {"sha256": files.sha256, "format": form.name, "files": tuple(one.label for one in peeks),
+         "identity": None if empty else kind, "empty": empty, "clock": clock, "units": dict(form.units),
+         "derived": notes, "filled": filled, "sessions": sessions, "chains": chains},
         warnings,
         set_aside,
     )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 
 from kit.formats import Format, Peek
-from kit.log.facts import CANNOT
+from kit.log.facts import CANNOT, EMPTY
 from kit.log.reading import LINE_BYTES, lines_sql
 from kit.log.staging import source_columns
 
@@ -65,7 +65,7 @@ def description(
 ) -> dict[str, Any]:  # fmt: skip
     """The inspect dict: recognition, rows, columns, units, coverage, what is possible and how to unlock the rest."""
     sources = source_columns(form, peeks)
-    impossible = [name for name, sentence in CANNOT if sentence in facts["cannot_tell"]]
+    impossible = [name for name, sentence in (*CANNOT, ("identity", EMPTY)) if sentence in facts["cannot_tell"]]
     return {
         **facts,
         "format": form.name,

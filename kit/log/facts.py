@@ -99,6 +99,10 @@ def _write(con: Con, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
     con.execute(f"INSERT INTO {table.split('(')[0]} VALUES {places}", [value for row in rows for value in row])
 
 
+EMPTY = (
+    "which prefixes repeat (concentration, rotation, value rank, replay): all prefix_tokens are 0 in this log; log how "
+    "many tokens each prefix_key stands for"
+)
 SHARED = "which prompts sessions share: no prefix identity, only the growth inside each session is taken from lengths"
 
 
@@ -114,7 +118,10 @@ def _seen(con: Con) -> tuple[list[str], int, int | None]:
     return units or [], naive, least if least == most else None
 
 
-def _cannot_tell(con: Con, identity: str | None, clock: str, filled: Mapping[str, int], surrogate: bool) -> list[str]:
+def _cannot_tell(
+    con: Con, identity: str | None, clock: str, filled: Mapping[str, int], surrogate: bool, empty: bool
+) -> list[str]:
+    """The questions that the log leaves open; `empty`: it names prefixes, all of them 0 tokens long."""
     known = {name for name, rows in filled.items() if rows}
     if identity:
         known.add("identity")
@@ -124,7 +131,8 @@ def _cannot_tell(con: Con, identity: str | None, clock: str, filled: Mapping[str
         known.add("times")
     if count(con, "SELECT count(token_type) FROM node"):
         known.add("token_type")
-    return ([SHARED] if surrogate else []) + [sentence for name, sentence in CANNOT if name not in known]
+    told = {**dict(CANNOT), **({"identity": EMPTY} if empty else {})}
+    return ([SHARED] if surrogate else []) + [sentence for name, sentence in told.items() if name not in known]
 
 
 def _warnings(con: Con, rejected: Mapping[str, int], clock: str, units: Sequence[str], naive: int) -> list[str]:
@@ -199,7 +207,7 @@ def measure(con: Con, given: Mapping[str, Any], extra_warnings: Sequence[str], s
         resumed_lookups=rejected.get(RESUMED, 0),
         damaged=refused - set_aside,
         missing=tuple(name for name, rows in filled.items() if not rows and name not in HINTS),
-        cannot_tell=tuple(_cannot_tell(con, identity, clock, filled, SURROGATE in given["derived"])),
+        cannot_tell=tuple(_cannot_tell(con, identity, clock, filled, SURROGATE in given["derived"], given["empty"])),
         warnings=tuple(warnings),
         derived=tuple(given["derived"]),
     )  # fmt: skip

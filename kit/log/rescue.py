@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from kit.formats import LogError, Peek
+from kit.formats import Peek
 from kit.log.sources import open_bytes, pieces
 
 CHUNK = 1 << 20
@@ -40,7 +40,10 @@ def _lines(path: Path) -> int | None:
 
 
 def unpacked(one: Peek, folder: Path) -> tuple[Peek, list[Refusal]]:
-    """The same file, or, when its compression is damaged, a plain copy of the whole lines before the damage."""
+    """The same file, or, when its compression is damaged, a plain copy of the whole lines before the damage.
+
+    A copy without any has 0 `lines`.
+    """
     if one.compression is None:
         return one, []
     if (counted := _lines(one.path)) is not None:
@@ -55,9 +58,8 @@ def unpacked(one: Peek, folder: Path) -> tuple[Peek, list[Refusal]]:
                 lines += whole.count(b"\n") + len(newline)
         except DAMAGE:
             pass
-    if not lines:
-        raise LogError(f"{one.label}: damaged compressed file, no whole line can be read; compress it again")
-    return replace(one, path=target, name=one.label, compression=None, lines=None), [(one.label, lines + 1, CUT_SHORT)]
+    kept = replace(one, path=target, name=one.label, compression=None, lines=None if lines else 0)
+    return kept, [(one.label, lines + 1, CUT_SHORT)]
 
 
 def mended(one: Peek, folder: Path) -> tuple[Peek, list[Refusal]]:

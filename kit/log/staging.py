@@ -307,6 +307,9 @@ def stage(con: duckdb.DuckDBPyConnection, form: Format, peeks: Sequence[Peek], f
     """
     con.execute("CREATE OR REPLACE TEMP TABLE lost(file VARCHAR, line BIGINT, reason VARCHAR)")
     checked = [_noted(con, unpacked(one, folder)) for one in peeks]
+    checked = [one for one in checked if one.lines != 0]
+    if not checked:
+        raise LogError(f"{peeks[0].label}: damaged compressed file, no whole line can be read; compress it again")
     _run(con, form, checked, LINE_BYTES)
     kinds = _refused(con)
     unclosed = {path for path, kind in kinds if kind == "UNQUOTED VALUE"}
