@@ -60,6 +60,34 @@ def test_a_mapping_to_a_key_that_no_record_has_is_refused(tmp_path: Path) -> Non
             load(path, column_map={"owner": source})
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl"])
+@pytest.mark.parametrize("place", [0, 1, 250])
+def test_a_mapping_into_json_in_a_text_is_looked_up_there(tmp_path: Path, kind: str, place: int) -> None:
+    # the first look ends after 200 records (20 of Parquet)
+    empty, full = '{"team": {}}', '{"team": {"name": "x"}}'
+    rows = [{"ts": number, "input_tokens": 1, "meta": full if number == place else empty} for number in range(300)]
+    path = written(tmp_path / f"log.{kind}", rows)
+    log = load(path, column_map={"owner": "meta/team/name"})
+    assert log.con.sql("SELECT request_id, owner FROM request WHERE owner IS NOT NULL").fetchall() == [(place, "x")]
+    for source in ("meta/taem", "meta/team/nmae", "ts/x"):
+        with pytest.raises(LogError, match=f"has no column {source}; it has ts, input_tokens, meta"):
+            load(path, column_map={"owner": source})
+
+
+def test_a_key_with_a_slash_in_it_cannot_be_mapped(tmp_path: Path) -> None:
+    rows = [{**row, "a/b": "x"} for row in ROWS]
+    with pytest.raises(LogError, match="a key that has one cannot be named"):
+        load(written(tmp_path / "log.jsonl", rows), column_map={"owner": "a/b"})
+    assert load(written(tmp_path / "log.csv", rows), column_map={"owner": "a/b"}).facts.kept == 2
+
+
+def test_a_mapped_column_needs_none_of_the_fields_it_replaces(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("when,Request tokens,Response tokens\n1772407800,10,1\n1772407801,20,1\n")
+    log = load(path, format="burstgpt", column_map={"ts": "when"})
+    assert log.facts.kept == 2 and log.facts.start.year == 2026
+
+
 def test_a_mapping_to_a_key_that_comes_late_is_taken(tmp_path: Path) -> None:
     # the first look ends after 200 records; the only team is in the last of 301
     rows = [{"ts": place, "input_tokens": 1} for place in range(300)] + [{"ts": 300, "input_tokens": 1, "team": "x"}]

@@ -22,7 +22,7 @@ from kit.formats.kinds import HASHED_KEY, LONGEST_KEY
 from kit.log import describe, hashing, identity, lines, requests, rescue, sources, staging
 from kit.log import facts as facts_of
 from kit.log.facts import LogFacts, calendar_days
-from kit.log.mapping import read_mapping
+from kit.log.mapping import mapped, read_mapping
 from kit.log.sources import Sources, resolve
 
 __all__ = [
@@ -245,7 +245,7 @@ def inspect(
     facts = {name: list(value) if isinstance(value, tuple) else value for name, value in facts.items()}
     filled, found = facts_of.coverage(log.con), _keys(log.con, peeks)
     log.con.close()
-    return describe.description(staging.mapped(form, column_map, peeks), confidence, found, facts, filled, peeks)
+    return describe.description(mapped(form, column_map, peeks), confidence, found, facts, filled, peeks)
 
 
 def _keys(con: duckdb.DuckDBPyConnection, peeks: Sequence[Peek]) -> list[str]:
@@ -260,7 +260,7 @@ def _fill(
 ) -> LogFacts:  # fmt: skip
     """Every step from files to facts on one connection."""
     form, _, peeks, files, warnings = look(given, format_name, bool(column_map))
-    form = staging.mapped(form, column_map, peeks)
+    form = mapped(form, column_map, peeks)
     if form.refuses is not None:
         raise LogError(f"{peeks[0].label}: {form.refuses}")
     with TemporaryDirectory(prefix="log-") as folder:

@@ -7,22 +7,18 @@ it never enters the log's file.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import duckdb
 
-from kit.formats import Field, Format, LogError, Peek, UnknownNameError
-from kit.formats.canonical import NAMES
+from kit.formats import Field, Format, LogError, Peek
 from kit.formats.kinds import create_macros, refusal
 from kit.log.reading import LINE_BYTES, Reader, column, is_plain, plain_reader, quoted, reader, typed
-from kit.log.rescue import DAMAGE, Refusal, mended, unpacked
-from kit.log.sources import LONGEST_LINE_BYTES, open_bytes
+from kit.log.rescue import Refusal, mended, unpacked
+from kit.log.sources import LONGEST_LINE_BYTES
 
 COLUMNS: dict[str, str] = {
     "ts": "TIMESTAMPTZ",
@@ -65,80 +61,8 @@ ALWAYS = ("ts", "ts_end", "session_id", "source_id", "resumed")
 """What later steps read or write of `staged` even where a format has no such column; the others are left out."""
 
 
-def mapped(form: Format, column_map: Mapping[str, str] | None, peeks: Sequence[Peek]) -> Format:
-    """The format with the user's `canonical=column` mapping laid over it."""
-    if not column_map:
-        return form
-    fields, columns = list(form.fields), dict(form.columns)
-    accepted = [
-        name for name in NAMES if name in COLUMNS or name in WORKING or name in ("request_id", "parent_request_id")
-    ]
-    for name, source in column_map.items():
-        if name not in accepted:
-            known = ", ".join(accepted)
-            raise UnknownNameError(f"--map {name}={source}: no column is called {name}; accepted are {known}")
-        _check_place(name, source, form, peeks)
-        own = f"mapped_{name}"
-        fields.append(Field(own, NAMES[name][0], (source,)))
-        target = {"request_id": "source_id", "parent_request_id": "parent_source_id"}.get(name, name)
-        if form.name == "canonical":
-            fields = [item for item in fields if item.name not in (name, own)] + [
-                Field(name, NAMES[name][0], (source,))
-            ]
-        else:
-            columns[target] = own
-    return replace(form, fields=tuple(fields), columns=columns)
-
-
-def _check_place(name: str, source: str, form: Format, peeks: Sequence[Peek]) -> None:
-    """Raise where a mapping names no place (UnknownNameError), or one that no record has (LogError).
-
-    JSON lines are searched to their end when their first records lack the place; of records that the format cuts out
-    of a line nobody knows the places beforehand.
-    """
-    steps = source.split("/")
-    if any(one.has(source) for one in peeks):
-        return
-    if not all(steps):
-        raise UnknownNameError(f"--map {name}={source}: {source!r} is no path; write a column, or column/key in it")
-    if peeks[0].container == "jsonl":
-        there = form.rows is not None or any(_holds(one, steps) for one in peeks)
-    else:
-        there = any(one.has(steps[0]) for one in peeks)
-    if not there:
-        found = ", ".join(peeks[0].columns[:12])
-        raise LogError(f"--map {name}={source}: {peeks[0].label} has no column {source}; it has {found}")
-
-
-def _holds(one: Peek, steps: Sequence[str]) -> bool:
-    """True when a record of JSON lines has the place: one of the first ones, else any that names its first key."""
-    if any(_leads(record, steps) for record in one.records):
-        return True
-    spelled = {json.dumps(steps[0], ensure_ascii=plain).encode() for plain in (True, False)}
-    try:
-        with open_bytes(one.path) as stream:
-            for line in stream:
-                if any(key in line for key in spelled):
-                    with suppress(ValueError, RecursionError):
-                        if _leads(json.loads(line), steps):
-                            return True
-    except DAMAGE:
-        pass
-    return False
-
-
-def _leads(value: Any, steps: Sequence[str]) -> bool:
-    """True when the keys follow each other in the value; what is inside a text is not looked at."""
-    for step in steps:
-        if isinstance(value, str):
-            return True
-        if not isinstance(value, dict) or step not in value:
-            return False
-        value = value[step]
-    return True
-
-
-def _uses(expression: str, name: str) -> bool:
+def uses(expression: str, name: str) -> bool:
+    """True when an SQL expression reads a field."""
     return re.search(rf"(?<![\w']){re.escape(name)}(?![\w'])", expression) is not None
 
 
@@ -151,7 +75,7 @@ def source_columns(form: Format, peeks: Sequence[Peek]) -> dict[str, str]:
         places = [
             next((p for p in item.paths if p in present or p.split("/")[0] in present), None)
             for item in form.fields
-            if _uses(expression, item.name)
+            if uses(expression, item.name)
         ]
         out[target] = ", ".join(dict.fromkeys(place for place in places if place)) or "-"
     return out
