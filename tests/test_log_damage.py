@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import hashlib
 import json
+import lzma
 import random
+import re
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from kit.log import LogError, inspect, load
+from kit.log import LogError, inspect, load, staging
 
 ROWS = 12_000
 
@@ -283,3 +286,125 @@ def test_refused_offsets_and_keys_are_told_from_other_refusals(tmp_path: Path, k
         (first + 2, "ts is not an ISO time or an epoch"),
         (first + 3, "path_keys is not a list of ids (whole numbers or text)"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("row", "reason", "found"),
+    [
+        ({"output_tokens": -5}, "output_tokens is not a whole number, 0 or more", "output_tokens=-5"),
+        ({"input_tokens": 2**63}, "input_tokens is above 2,147,483,647", "input_tokens=9223372036854775808"),
+        ({"input_tokens": 2**31}, "input_tokens is above 2,147,483,647", "input_tokens=2147483648"),
+        ({"input_tokens": 5, "duration_s": 1e20}, "duration_s is longer than any request takes", "duration_s=1e+20"),
+        ({"input_tokens": 5, "prefix_key": "my prompt", "prefix_tokens": 9},
+         "prefix_tokens is more than input_tokens", "prefix_tokens=9, input_tokens=5"),
+        ({"uncached_tokens": 5, "prefix_key": "k", "prefix_tokens": 9},
+         "prefix_tokens is more than input_tokens", "prefix_tokens=9, uncached_tokens=5"),
+        ({"input_tokens": 5, "read_tokens": 3, "uncached_tokens": 3},
+         "token classes do not add up to input_tokens", "input_tokens=5, uncached_tokens=3, read_tokens=3"),
+        # two blocks of 512 are at least 513 tokens
+        ({"input_tokens": 512, "path_keys": [1, 2], "block_tokens": 512},
+         "path_keys are blocks of more than input_tokens",
+         "input_tokens=512, path_keys of 2 values, block_tokens=512"),
+        ({"input_tokens": 512, "path_keys": [1, 2], "block_tokens": 0},
+         "block_tokens is 0", "path_keys of 2 values, block_tokens=0"),
+        ({"input_tokens": 9, "path_keys": [1, 2], "path_tokens": [5, 5]},
+         "path_tokens add up to more than input_tokens", "input_tokens=9, path_tokens of 2 values"),
+        ({"ts": "2026-03-29 02:30:00 Europe/Berlin", "input_tokens": 9},
+         "ts is in an hour that the clock of its zone skips or repeats; log the offset", "ts=text of 33 characters"),
+    ],
+)  # fmt: skip
+def test_a_refused_row_says_what_was_found(tmp_path: Path, row: dict[str, Any], reason: str, found: str) -> None:
+    good = {"ts": 1_772_407_800, "input_tokens": 513, "path_keys": [1, 2], "block_tokens": 512}
+    path = tmp_path / "log.jsonl"
+    path.write_text(json.dumps(good) + "\n" + json.dumps({"ts": 1_772_407_800} | row) + "\n")
+    log = load(path, format="canonical")
+    assert log.facts.kept == 1 and log.facts.damaged == 1
+    assert log.con.sql("SELECT line, reason, excerpt FROM rejected").fetchall() == [(2, reason, found)]
+    path.write_text(json.dumps({"ts": 1_772_407_800} | row) + "\n")
+    with pytest.raises(LogError) as caught:
+        load(path, format="canonical")
+    assert f"because: {reason} (first in log.jsonl on line 1, {found})" in str(caught.value)
+
+
+def test_a_refused_value_is_named_as_the_log_names_it(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("timestamp,prompt_tokens\n1772407800,many\nsoon,5\n1772407800,5\n")
+    log = load(tmp_path / "log.csv", format="canonical")
+    assert log.con.sql("SELECT line, reason, excerpt FROM rejected ORDER BY line").fetchall() == [
+        (2, "prompt_tokens is not a whole number, 0 or more", "prompt_tokens=text of 4 characters"),
+        (3, "timestamp is not an ISO time or an epoch", "timestamp=text of 4 characters"),
+    ]
+
+
+def test_ends_before_their_starts_are_left_out_and_said(tmp_path: Path) -> None:
+    rows = [{"ts": 100, "ts_end": 90}, {"ts": 200, "ts_end": 200}, {"ts": 300, "duration_s": -5}, {"ts": 400,
+            "duration_s": 5}]  # fmt: skip
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps({"input_tokens": 1, **row}) + "\n" for row in rows))
+    log = load(tmp_path / "log.jsonl")
+    assert log.con.sql("SELECT epoch(ts_end) FROM request ORDER BY ts").fetchall() == [(None,), (200,), (None,), (405,)]
+    assert "2 requests end before they start; their ends are left out" in log.facts.warnings
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("ts,input_tokens\n".encode("utf-16"), "UTF-16 text; save it as UTF-8"),
+        ("ts,input_tokens\n".encode("utf-16-le"), "UTF-16 text; save it as UTF-8"),
+        ("ts,input_tokens\n".encode("utf-32"), "UTF-32 text; save it as UTF-8"),
+        (bz2.compress(b"ts,input_tokens\n1,1\n"), "packed by bzip2; accepted are Parquet"),
+        (lzma.compress(b"ts,input_tokens\n1,1\n"), "packed by xz; accepted are Parquet"),
+        (b"SQLite format 3\x00\x10\x00\x01\x01\xff", "binary content that is no log"),
+        (b"TS,Input Tokens\n1,1\n", "or name columns with --map ts=TS --map 'input_tokens=Input Tokens'"),
+    ],
+)
+def test_other_kinds_of_files_are_named_with_what_to_do(tmp_path: Path, content: bytes, said: str) -> None:
+    (tmp_path / "log").write_bytes(content)
+    with pytest.raises(LogError, match=re.escape(said)):
+        load(tmp_path / "log")
+
+
+@pytest.mark.parametrize("line", [3, 2000])
+def test_a_stray_nul_costs_a_row_at_most_wherever_it_stands(tmp_path: Path, line: int) -> None:
+    lines = text("csv").splitlines()
+    lines[line - 1] = "\0" + lines[line - 1]
+    (tmp_path / "log.csv").write_text("\n".join(lines) + "\n")
+    log = load(tmp_path / "log.csv")
+    assert log.facts.kept == ROWS - 1 and rejected(log) == [(line, "ts is not an ISO time or an epoch")]
+
+
+def test_links_are_followed_once_and_dangling_ones_are_named(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "there" / "a.csv").write_text("ts,input_tokens\n1,1\n")
+    (tmp_path / "logs" / "b.csv").write_text("ts,input_tokens\n2,2\n")
+    (tmp_path / "logs" / "linked").symlink_to(tmp_path / "there")
+    (tmp_path / "logs" / "self").symlink_to(tmp_path / "logs")
+    (tmp_path / "logs" / "gone.csv").symlink_to(tmp_path / "absent")
+    log = load(tmp_path / "logs")
+    assert log.facts.files == ("a.csv", "b.csv")
+    assert f"left out: gone.csv: a link to {tmp_path / 'absent'}, which is not there" in log.facts.warnings
+    with pytest.raises(LogError, match=r"gone\.csv: a link to .*absent, which is not there"):
+        load(tmp_path / "logs" / "gone.csv")
+
+
+def test_a_log_that_is_written_while_it_is_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, read = tmp_path / "log.csv", staging.stage
+    path.write_text("ts,input_tokens\n1,1\n")
+
+    def and_written(*given: Any) -> Any:
+        found = read(*given)
+        with path.open("a") as out:
+            out.write("2,2\n")
+        return found
+
+    monkeypatch.setattr(staging, "stage", and_written)
+    with pytest.raises(LogError, match=r"log\.csv: was written while it was read"):
+        load(path, tmp_path / "log.duckdb")
+    assert [one.name for one in tmp_path.iterdir()] == ["log.csv"]
+
+
+def test_parents_that_the_log_lacks_are_counted(tmp_path: Path) -> None:
+    rows = [{"ts": 1, "request_id": "a", "parent_request_id": "zz", "input_tokens": 5},
+            {"ts": 2, "request_id": "b", "parent_request_id": "a", "input_tokens": 9}]  # fmt: skip
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    said = "1 requests name a parent that is not among the requests; each starts a chain of its own"
+    assert said in load(tmp_path / "log.jsonl").facts.warnings

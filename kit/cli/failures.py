@@ -6,7 +6,7 @@ import errno
 
 WHAT_TO_DO = {
     errno.ENOENT: "no such file or folder; check the path",
-    errno.EACCES: "no permission; change it, or choose another place",
+    errno.EACCES: "no permission; change that, or choose another place",
     errno.EPERM: "not permitted; choose another place",
     errno.EROFS: "this disk can only be read; choose another place",
     errno.ENOSPC: "no space left on its disk; free some, or choose another place",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+
 from kit.formats import (
     agent_usage,
     anthropic_usage,
@@ -70,9 +73,21 @@ def recognise(peek: Peek) -> tuple[Format, float]:
     best = max(scores, key=lambda name: scores[name], default=None)
     if best is None or scores[best] <= 0:
         raise LogError(
-            f"{peek.path.name}: {_nearest(peek)}; see `kit formats`, or name columns with --map canonical=column"
+            f"{peek.path.name}: {_nearest(peek)}; see python -m kit formats, or name columns with {_likely(peek)}"
         )
     return REGISTRY[best], scores[best]
+
+
+def _likely(peek: Peek) -> str:
+    """The mapping that the columns suggest: names that are ours but for case and signs; else how a mapping looks."""
+    ours = {_bare(path): name for name, (_, paths) in canonical.NAMES.items() for path in paths}
+    found = {ours[_bare(column)]: column for column in reversed(peek.columns) if _bare(column) in ours}
+    pairs = [f"--map {shlex.quote(f'{name}={column}')}" for name, column in reversed(found.items())]
+    return " ".join(pairs[:4]) or "--map canonical=column"
+
+
+def _bare(name: str) -> str:
+    return re.sub(r"[\W_]", "", name.lower())
 
 
 def _nearest(peek: Peek) -> str:

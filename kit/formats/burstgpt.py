@@ -29,7 +29,7 @@ FORMAT = Format(
     ),
     columns={
         "ts": "timestamp",
-        "ts_end": "timestamp + to_microseconds((elapsed * 1000000)::BIGINT)",
+        "ts_end": "timestamp + lasting(elapsed * 1000000)",
         "session_id": "session",
         "session_type": "CASE log_type WHEN 'Conversation log' THEN 'chat' WHEN 'API log' THEN 'single' END",
         "trigger": "CASE log_type WHEN 'Conversation log' THEN 'person' END",

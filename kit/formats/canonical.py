@@ -45,6 +45,7 @@ NAMES: dict[str, tuple[str, tuple[str, ...]]] = {
 FIELDS = tuple(Field(name, kind, paths) for name, (kind, paths) in NAMES.items())
 CLASSES = ("uncached_tokens", "read_tokens", "write_tokens", "write_long_tokens")
 SPLIT = " + ".join(f"coalesce({name}, 0)" for name in CLASSES)
+GIVEN = f"coalesce(input_tokens, CASE WHEN uncached_tokens IS NOT NULL THEN {SPLIT} END, prefix_tokens)"
 
 
 def recognise(peek: Peek) -> float:
@@ -74,7 +75,7 @@ FORMAT = Format(
     columns={
         "ts": "coalesce(ts, start_s)",
         "ts_end": "ts_end",
-        "lasted": "to_microseconds((duration_s * 1000000)::BIGINT)",
+        "lasted": "lasting(duration_s * 1000000)",
         "session_id": "session_id",
         "chain_id": "chain_id",
         "session_type": "session_type",
@@ -90,8 +91,7 @@ FORMAT = Format(
         "retention_seconds": "CASE WHEN decimal_of(retention_seconds) >= 0 THEN decimal_of(retention_seconds) END",
         "prefix_key": "prefix_key",
         "prefix_tokens": "prefix_tokens",
-        "input_tokens": "coalesce(input_tokens, CASE WHEN uncached_tokens IS NOT NULL THEN " + SPLIT + " END, "
-        "prefix_tokens)",
+        "input_tokens": GIVEN,
         "uncached_tokens": "coalesce(uncached_tokens, CASE WHEN read_tokens IS NOT NULL OR write_tokens IS NOT NULL "
         "OR write_long_tokens IS NOT NULL THEN input_tokens - (" + SPLIT + ") END)",
         "read_tokens": "read_tokens",
@@ -109,14 +109,17 @@ FORMAT = Format(
     checks=(
         ("input_tokens IS NULL AND prefix_tokens IS NULL AND uncached_tokens IS NULL", "input_tokens is missing"),
         ("prefix_key IS NOT NULL AND prefix_tokens IS NULL", "prefix_key without prefix_tokens"),
-        ("prefix_tokens > input_tokens", "prefix_tokens is more than input_tokens"),
+        (f"prefix_tokens > {GIVEN}", "prefix_tokens is more than input_tokens"),
         ("uncached_tokens IS NULL AND " + SPLIT + " > input_tokens", "token classes are more than input_tokens"),
         ("uncached_tokens IS NOT NULL AND input_tokens IS NOT NULL AND " + SPLIT + " <> input_tokens",
          "token classes do not add up to input_tokens"),
         ("path_tokens IS NOT NULL AND len(path_tokens) <> len(path_keys)", "path_tokens is not as long as path_keys"),
         ("path_types IS NOT NULL AND len(path_types) <> len(path_keys)", "path_types is not as long as path_keys"),
-        ("list_sum(path_tokens) > input_tokens", "path_tokens add up to more than input_tokens"),
+        (f"list_sum(path_tokens) > {GIVEN}", "path_tokens add up to more than input_tokens"),
         ("path_keys IS NOT NULL AND path_tokens IS NULL AND block_tokens IS NULL", "path_keys without path_tokens"),
+        ("path_keys IS NOT NULL AND path_tokens IS NULL AND block_tokens = 0", "block_tokens is 0"),
+        (f"path_tokens IS NULL AND (len(path_keys) - 1) * block_tokens >= {GIVEN}",
+         "path_keys are blocks of more than input_tokens"),
     ),
     identity_rule="one row is one request; rows that repeat a request_id count once, as do later attempts",
     token_rule="inclusive: input_tokens = uncached + read + write + write_long",

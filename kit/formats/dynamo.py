@@ -35,7 +35,7 @@ FORMAT = Format(
     ),
     columns={
         "ts": "received",
-        "ts_end": "coalesce(received + to_microseconds((total_time_ms * 1000)::BIGINT), ended)",
+        "ts_end": "coalesce(received + lasting(total_time_ms * 1000), ended)",
         "session_id": "session_id",
         "chain_id": "session_id || '/' || coalesce(trajectory_id, 'main')",
         "model": "model",

@@ -55,7 +55,7 @@ FORMAT = Format(
     ),
     columns={
         "ts": "t",
-        "ts_end": "t + to_microseconds((api_time * 1000000)::BIGINT)",
+        "ts_end": "t + lasting(api_time * 1000000)",
         "session_id": "session",
         "chain_id": "session || '/' || coalesce(agent, 'main')",
         "trigger": "CASE WHEN contains(input_types, 'tool_result') THEN 'tool' WHEN input_types IS NOT NULL "

@@ -47,7 +47,7 @@ FORMAT = Format(
     ),
     columns={
         "ts": "created",
-        "ts_end": "coalesce(ended, created + to_microseconds((delay * 1000)::BIGINT))",
+        "ts_end": "coalesce(ended, created + lasting(delay * 1000))",
         "session_id": "session",
         "provider": "lower(provider)",
         "model": "model",

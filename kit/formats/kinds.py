@@ -4,7 +4,8 @@ Each kind is a pair of SQL macros over text: `<kind>_of(x)` gives the typed valu
 gives NULL rejects its row. `NaN`, `null`, `None` and the empty string mean that there is no value.
 
 Times: absolute epochs are told apart by size (below 1e11 seconds, 1e14 milliseconds, 1e17 microseconds, else
-nanoseconds); ISO times may have 0 to 9 fractional digits (cut to microseconds) and an offset; without one they are UTC.
+nanoseconds); ISO times may have 0 to 9 fractional digits (cut to microseconds) and an offset or the name of a zone;
+without one they are UTC. Offsets no clock has, and hours that a zone's clock skips or repeats, are refused.
 """
 
 from __future__ import annotations
@@ -94,11 +95,20 @@ MACROS = [
     "THEN 'seconds' WHEN TRY_CAST(x AS DOUBLE) < 1e14 THEN 'milliseconds' WHEN TRY_CAST(x AS DOUBLE) < 1e17 "
     "THEN 'microseconds' WHEN TRY_CAST(x AS DOUBLE) < 1e30 THEN 'nanoseconds' END",
     f"no_offset(x) AS regexp_matches(x, {_NO_OFFSET})",
+    "local_time(x) AS TRY_CAST(replace(regexp_replace(trim(x), ' ?[A-Za-z]+/[A-Za-z_/]+$', ''), ',', '.') "
+    "AS TIMESTAMP)",
+    "in_zone(x, zone) AS timezone(zone, local_time(x))",
+    "is_shifted(x, zone) AS timezone(zone, in_zone(x, zone)) <> local_time(x) "
+    "OR timezone(zone, in_zone(x, zone) - INTERVAL 1 HOUR) = local_time(x) "
+    "OR timezone(zone, in_zone(x, zone) + INTERVAL 1 HOUR) = local_time(x)",
+    "no_hour(x) AS coalesce(CASE WHEN regexp_matches(trim(x), '[A-Za-z]/[A-Za-z_]') "
+    "THEN CASE WHEN TRY_CAST(replace(trim(x), ',', '.') AS TIMESTAMPTZ) IS NOT NULL "
+    "THEN is_shifted(x, regexp_extract(trim(x), '([A-Za-z]+/[A-Za-z_/]+)$', 1)) END END, false)",
     f"any_time(x) AS CASE WHEN regexp_full_match(trim(x), {_NUMBER}) THEN instant(epoch_of(trim(x))) "
-    f"WHEN regexp_full_match(trim(x), {_ISO}) AND NOT no_offset(x) "
+    f"WHEN regexp_full_match(trim(x), {_ISO}) AND NOT no_offset(x) AND NOT no_hour(x) "
     r"THEN TRY_CAST(replace(regexp_replace(trim(x), '\s+([+-][0-9])', '\1'), ',', '.') AS TIMESTAMPTZ) END",
-    "time_of(x) AS CASE WHEN suffix(x, 'Z') OR x LIKE '____-__-_____:__:__%' AND (strlen(x) = 19 "
-    "OR x LIKE '%+0_:00' OR x LIKE '%-0_:00' OR NOT no_offset(x)) "
+    "time_of(x) AS CASE WHEN suffix(x, 'Z') OR x LIKE '____-__-_____:__:__%' AND x[-1] BETWEEN '0' AND '9' "
+    "AND (strlen(x) = 19 OR x LIKE '%+0_:00' OR x LIKE '%-0_:00' OR NOT no_offset(x)) "
     "THEN coalesce(TRY_CAST(x AS TIMESTAMPTZ), any_time(x)) "
     "WHEN starts_as_number(x) AND TRY_CAST(x AS DOUBLE) IS NOT NULL THEN instant(epoch_of(x)) ELSE any_time(x) END",
     f"any_naive(x) AS regexp_full_match(trim(x), {_ISO}) AND NOT regexp_matches(trim(x), "
@@ -109,6 +119,7 @@ MACROS = [
     "flag_of(x) AS CASE lower(trim(x)) WHEN 'true' THEN true WHEN '1' THEN true WHEN 'false' THEN false "
     "WHEN '0' THEN false END",
     "decimal_of(x) AS number_text(x)::DOUBLE",
+    "lasting(us) AS CASE WHEN us BETWEEN -1e15 AND 1e15 THEN to_microseconds(us::BIGINT) END",
     "plain_list(x) AS NOT (contains(x, '.') OR contains(x, 'e') OR contains(x, 'u') OR contains(x, '-'))",
     "counts_of(x) AS CASE WHEN plain_list(x) THEN TRY(from_json_strict(x, '[\"BIGINT\"]')) END",
     "ids_of(x) AS CASE WHEN plain_list(x) THEN TRY(from_json_strict(x, '[\"UBIGINT\"]')) END",

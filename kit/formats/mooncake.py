@@ -28,7 +28,7 @@ def place_delays(con: Any) -> list[str]:
     if not late:
         return []
     con.execute(
-        "UPDATE staged SET ts = first_ts + to_microseconds((waited * 1000)::BIGINT) FROM (SELECT rowid AS r, "
+        "UPDATE staged SET ts = first_ts + lasting(waited * 1000) FROM (SELECT rowid AS r, "
         "coalesce(first(ts ORDER BY rn) OVER turns, make_timestamp(0)::TIMESTAMPTZ) AS first_ts, "
         "sum(coalesce(delay_ms, 0)) OVER (turns ROWS UNBOUNDED PRECEDING) AS waited FROM staged "
         "WHERE session_id IS NOT NULL WINDOW turns AS (PARTITION BY session_id ORDER BY rn)) "
@@ -57,7 +57,7 @@ FORMAT = Format(
         "output_tokens": "output_length",
         "path_keys": "hash_ids",
         "block_tokens": f"CASE WHEN hash_ids IS NOT NULL THEN {BLOCK} END",
-        "delay_ms": "delay",
+        "delay_ms": "CASE WHEN delay BETWEEN 0 AND 1e9 THEN delay END",
     },
     checks=(
         (f"len(hash_ids) NOT IN (input_length // {BLOCK}, (input_length + {BLOCK - 1}) // {BLOCK})",

@@ -28,7 +28,7 @@ FORMAT = Format(
     ),
     columns={
         "ts": "created_at",
-        "ts_end": "created_at + to_microseconds((generation_time * 1000)::BIGINT)",
+        "ts_end": "created_at + lasting(generation_time * 1000)",
         "provider": "lower(provider_name)",
         "model": "model",
         "owner": "app_name",

@@ -55,7 +55,7 @@ FORMAT = Format(
     columns={
         "ts": "ts",
         "ts_end": "ts_end",
-        "lasted": "to_microseconds((latency * 1000000)::BIGINT)",
+        "lasted": "lasting(latency * 1000000)",
         "model": "model",
         "input_tokens": "prompt_tokens",
         "uncached_tokens": "prompt_tokens - cached_tokens",

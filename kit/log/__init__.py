@@ -76,7 +76,7 @@ def look(
     """
     files = sources.fingerprint(sources.resolve(given))
     warnings = [f"{name}: same bytes as another file; read once" for name in files.repeated]
-    warnings += [f"{name}: empty file left out" for name in files.empty]
+    warnings += [f"{name}: empty file left out" for name in files.empty] + sources.dangling(given)
     if format_name is not None and format_name not in REGISTRY:
         raise UnknownNameError(f"no format is called {format_name}; known are {', '.join(REGISTRY)}")
     chosen: list[tuple[Format, float, Peek]] = []
@@ -267,10 +267,11 @@ def _fill(
         peeks = staging.stage(con, form, peeks, Path(folder))
         lines.number_lines(con, peeks)
         followed = _follow(con, form, peeks, settings)
+    sources.check_unchanged(files)
     clock = requests.set_clock(con, form)
     warnings += requests.mark_repeats(con)
     set_aside = requests.write_rejected(con)
-    requests.order_records(con)
+    warnings += requests.order_records(con, peeks[0].label)
     sessions, chains = requests.write_requests(con)
     kind, derived, doubts = identity.identify(con, settings.get("surrogate", "session"))
     empty = kind is not None and not requests.count(con, "SELECT count(*) FROM node")

@@ -264,7 +264,8 @@ def parent_warnings(codes: Any, wanted: Any, parent: Any) -> list[str]:
     own = int(np.count_nonzero((wanted != 0) & (wanted == codes)))
     open_ = np.flatnonzero((wanted != 0) & (wanted != codes) & (parent < 0))
     later = int(np.count_nonzero(np.isin(wanted[open_], codes)))
-    found = ((own, "themselves as their parent"),
+    absent = int(np.count_nonzero(~np.isin(wanted[open_], codes)))
+    found = ((own, "themselves as their parent"), (absent, "a parent that is not among the requests"),
              (later, "a parent that comes after them (a cycle, or clocks that disagree)"))  # fmt: skip
     return [f"{number:,} requests name {what}; each starts a chain of its own" for number, what in found if number]
 

@@ -107,10 +107,11 @@ def _absent(con: Con) -> str:
     return "".join(f", NULL::{kind or 'VARCHAR[]'} AS {name}" for name, kind in wanted.items() if name not in here)
 
 
-def order_records(con: Con) -> None:
+def order_records(con: Con, label: str) -> list[str]:
     """`ordered`: good records with their dense `request_id` in (time, file) order; a view where they already are.
 
-    Raises LogError with the commonest reason when no record is good.
+    What is doubtful about their ends comes back. Raises LogError with the commonest reason, and the value it was first
+    found in, when no record is good; `label` names the log's first file.
     """
     good = "FROM staged WHERE is_request AND reason IS NULL"
     back = count(con, f"SELECT count(*) FROM (SELECT ts < lag(ts) OVER () AS back {good}) WHERE back")
@@ -123,11 +124,27 @@ def order_records(con: Con) -> None:
         f"coalesce(chain_id, session_id) AS chain, * FROM (SELECT *{_absent(con)} {good})"
     )
     if not count(con, "SELECT count(*) FROM staged WHERE is_request AND reason IS NULL"):
-        worst = con.sql("SELECT reason, count(*), min(line) FROM rejected GROUP BY ALL ORDER BY 2 DESC, 1 LIMIT 1")
-        found = [f"all rows were refused, most often because: {reason} (first on line {line})"
-                 for reason, _, line in worst.fetchall()]  # fmt: skip
-        why = found[0] if found else "no rows"
-        raise LogError(f"no request found: {why}; export the log again or map columns with --map")
+        raise LogError(_nothing(con, label))
+    early = count(con, "SELECT count(*) FROM ordered WHERE coalesce(ts_end, ts + lasted) < ts")
+    return [f"{early:,} requests end before they start; their ends are left out"] if early else []
+
+
+def _nothing(con: Con, label: str) -> str:
+    """Why there is no request: the commonest reason, where it stands first, and what was found there."""
+    rows = con.sql(
+        "SELECT reason, count(*) AS times, arg_min(file, (file, line)), arg_min(line, (file, line)), "
+        "arg_min(coalesce(excerpt, ''), (file, line)), (SELECT count(*) FROM rejected) FROM rejected GROUP BY reason "
+        "ORDER BY times DESC, reason LIMIT 1"
+    ).fetchall()
+    if not rows:
+        return f"{label}: no request found: there are no rows; export the log again"
+    reason, times, file, line, excerpt, refused = rows[0]
+    found = f", {excerpt}" if excerpt else ""
+    many = "" if times == refused else f", {times:,} of {refused:,}"
+    return (
+        f"no request found: every row was refused{many} because: {reason} (first in {file} on line {line}{found}); "
+        "export the log again or map columns with --map"
+    )
 
 
 KINDS = ("single", "chat", "agent")
@@ -181,7 +198,8 @@ def write_requests(con: Con) -> tuple[int, int]:
     if columns:
         con.register("beside", columns)
     con.execute(
-        "CREATE TABLE request AS SELECT request_id::BIGINT AS request_id, ts, coalesce(ts_end, ts + lasted) AS ts_end, "
+        "CREATE TABLE request AS SELECT request_id::BIGINT AS request_id, ts, "
+        "CASE WHEN coalesce(ts_end, ts + lasted) >= ts THEN coalesce(ts_end, ts + lasted) END AS ts_end, "
         f"session_id, chain AS chain_id, coalesce(session_type, {kind if 'kind' in beside else 'NULL::VARCHAR'}) AS "
         f"session_type, trigger, {turn}::INTEGER AS turn, {rest}, source_id, {file} AS file, ({line})::BIGINT AS line "
         f"FROM ordered{' POSITIONAL JOIN beside b' if columns else ''}"

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import hashlib
 import io
 import json
+import os
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from glob import glob
 from pathlib import Path
@@ -23,19 +26,25 @@ BRIEF_BYTES = 1 << 15
 LONGEST_LINE_BYTES = 100 << 20
 LOOK_AT = 200
 SERVER_LINE = re.compile(r"^(\(.*?\)\s*)?(DEBUG|INFO|WARNING|ERROR)\b")
+OTHER_PACKERS = {b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"\x04\x22\x4d\x18": "lz4", b"7z\xbc\xaf": "7-Zip"}
+MOST_NULS = 0.05
 ACCEPTED = "accepted are Parquet, CSV, JSON lines, JSON, each plain, gz or zst"
+
+
+State = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
 class Files:
     """The files of one log in order of name, with their fingerprint; `repeated` are files with equal bytes, left
-    out. `lines` counts the lines of each file's bytes as they are."""
+    out. `lines` counts the lines of each file's bytes as they are, `states` is what tells a change of a file."""
 
     paths: tuple[Path, ...]
     sha256: str
     repeated: tuple[str, ...] = ()
     empty: tuple[str, ...] = ()
     lines: Mapping[Path, int] = field(default_factory=dict)
+    states: Mapping[Path, State] = field(default_factory=dict)
 
 
 def resolve(sources: Sources) -> list[Path]:
@@ -52,20 +61,37 @@ def resolve(sources: Sources) -> list[Path]:
 
 def _expand(source: Path) -> Iterable[Path]:
     if source.is_dir():
-        inside = [path for path in source.rglob("*") if path.is_file() and not _hidden(path, source)]
+        inside = [path for path in _inside(source) if path.is_file()]
         if not inside:
             raise LogError(f"{source}: the folder has no files; name a folder that holds the log")
         return inside
     if source.is_file():
         return [source]
+    if source.is_symlink():
+        raise LogError(f"{source}: a link to {os.readlink(source)}, which is not there; name the file itself")
     matches = [Path(name) for name in glob(str(source), recursive=True) if Path(name).is_file()]
     if not matches:
         raise LogError(f"{source}: no such file, folder or glob; check the path")
     return matches
 
 
-def _hidden(path: Path, root: Path) -> bool:
-    return any(part.startswith(".") for part in path.relative_to(root).parts)
+def _inside(folder: Path) -> Iterator[Path]:
+    """Every file and dangling link in a folder and its folders, linked ones too (each once), but hidden ones."""
+    been = set()
+    for here, folders, files in os.walk(folder, followlinks=True):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        if (real := os.path.realpath(here)) in been:
+            folders.clear()
+            continue
+        been.add(real)
+        yield from (Path(here) / name for name in files if not name.startswith("."))
+
+
+def dangling(sources: Sources) -> list[str]:
+    """The links to nothing in the folders that the sources name, each as a warning."""
+    named = [sources] if isinstance(sources, (str, Path)) else list(sources)
+    links = [path for source in named if Path(source).is_dir() for path in _inside(Path(source)) if not path.exists()]
+    return [f"left out: {path.name}: a link to {os.readlink(path)}, which is not there" for path in links]
 
 
 def fingerprint(paths: Sequence[Path]) -> Files:
@@ -74,8 +100,9 @@ def fingerprint(paths: Sequence[Path]) -> Files:
     A second file with the same bytes is left out of the log and of the sum, and named.
     """
     total, seen, kept, repeated, empty = hashlib.sha256(), set(), [], [], []
-    lines = {}
+    lines, states = {}, {}
     for path in paths:
+        states[path] = _state(path)
         if path.stat().st_size == 0:
             empty.append(path.name)
             continue
@@ -88,11 +115,24 @@ def fingerprint(paths: Sequence[Path]) -> Files:
     if not kept:
         raise LogError(f"{', '.join(empty[:3])}: the file is empty (0 bytes); export the log again")
     if len(kept) == 1:
-        return Files(tuple(kept), next(iter(seen)), tuple(repeated), tuple(empty), lines)
+        return Files(tuple(kept), next(iter(seen)), tuple(repeated), tuple(empty), lines, states)
     for path in kept:
         for chunk in _chunks(path):
             total.update(chunk)
-    return Files(tuple(kept), total.hexdigest(), tuple(repeated), tuple(empty), lines)
+    return Files(tuple(kept), total.hexdigest(), tuple(repeated), tuple(empty), lines, states)
+
+
+def _state(path: Path) -> State:
+    """What changes when a file is written: its length, its time of change, and which file stands under the name."""
+    now = path.stat()
+    return now.st_size, now.st_mtime_ns, now.st_ino
+
+
+def check_unchanged(files: Files) -> None:
+    """Raise LogError when a file was written between its fingerprint and now: what was read is then no one log."""
+    for path in files.paths:
+        if not path.exists() or _state(path) != files.states[path]:
+            raise LogError(f"{path.name}: was written while it was read; wait until it is complete, or copy it first")
 
 
 def _chunks(path: Path) -> Iterable[bytes]:
@@ -154,10 +194,30 @@ def _head(path: Path, most: int) -> bytes:
     return bytes(out[:most])
 
 
+def _is_wide(head: bytes) -> bool:
+    """True for plain text of two bytes a character: every other byte is 0."""
+    halves = (head[0::2], head[1::2])
+    return any(0 not in one and other.count(0) > 0.9 * len(other) for one, other in (halves, halves[::-1]))
+
+
+def _is_text(head: bytes) -> bool:
+    """True unless there are bytes that no text has; a few stray NULs in UTF-8 are damage, judged line by line."""
+    if 0 not in head:
+        return True
+    with suppress(UnicodeDecodeError):
+        codecs.getincrementaldecoder("utf-8")().decode(head)  # the cut may part a character
+        return head.count(0) <= MOST_NULS * len(head)
+    return False
+
+
 def _refuse_binary(path: Path, head: bytes) -> None:
     """One line for containers that are not logs."""
-    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
+    if head[:4] in (b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff"):
+        raise LogError(f"{path.name}: UTF-32 text; save it as UTF-8")
+    if head[:2] in (b"\xff\xfe", b"\xfe\xff") or _is_wide(head[:4096]):
         raise LogError(f"{path.name}: UTF-16 text; save it as UTF-8")
+    if packer := next((name for start, name in OTHER_PACKERS.items() if head.startswith(start)), None):
+        raise LogError(f"{path.name}: packed by {packer}; {ACCEPTED}")
     if head[8:12] == b"DUCK":
         raise LogError(f"{path.name}: a DuckDB file, not a log; open it with kit.log.open_log, or name the log itself")
     if head[:2] == b"PK":
@@ -166,7 +226,7 @@ def _refuse_binary(path: Path, head: bytes) -> None:
         raise LogError(
             f"{path.name}: a Python pickle, which runs code when opened; convert it to JSON lines where it was made"
         )
-    if b"\x00" in head[:4096]:
+    if not _is_text(head[:4096]):
         raise LogError(f"{path.name}: binary content that is no log; {ACCEPTED}")
 
 

@@ -8,7 +8,7 @@ it never enters the log's file.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +16,7 @@ import duckdb
 
 from kit.formats import Field, Format, LogError, Peek
 from kit.formats.kinds import create_macros, refusal
-from kit.log.reading import LINE_BYTES, Reader, column, is_plain, plain_reader, quoted, reader, typed
+from kit.log.reading import LINE_BYTES, LISTS, Reader, column, is_plain, plain_reader, quoted, reader, typed
 from kit.log.rescue import Refusal, mended, unpacked
 from kit.log.sources import LONGEST_LINE_BYTES
 
@@ -81,60 +81,84 @@ def source_columns(form: Format, peeks: Sequence[Peek]) -> dict[str, str]:
     return out
 
 
+WHOLE = r"\s*[0-9]+(\.0+)?\s*"
 LIMITS = {
     "count": ("{} > 2147483647", " is above 2,147,483,647"),
     "counts": ("list_max({}) > 2147483647", " holds a number above 2,147,483,647"),
     "time": ("NOT {} BETWEEN TIMESTAMPTZ '1970-01-01 00:00:00Z' AND TIMESTAMPTZ '2100-01-01 00:00:00Z'",
              " is outside the years 1970 to 2099"),
+    "decimal": ("NOT {} BETWEEN -1e9 AND 1e9", " is longer than any request takes"),
 }  # fmt: skip
 """Values no request has: (condition over the typed column, reason). One of them would drown or break every sum."""
 
 
-def _unfit(item: Field) -> str:
+def _place(item: Field, columns: Collection[str]) -> str:
+    """What the log itself calls a field."""
+    return next((path for path in item.paths if path in columns or path.split("/")[0] in columns), item.paths[0])
+
+
+def _unfit(item: Field, place: str) -> str:
     """The reason, in SQL, why a value of this field does not fit its kind."""
-    name, plain = item.paths[0], quoted(refusal(item.kind, item.paths[0]))
-    if item.kind != "time":
-        return plain
-    offset = quoted(f"{name} has an offset from UTC that no clock has (accepted: -14:00 to +14:00)")
-    return f"CASE WHEN no_offset({column('v_' + item.name)}::VARCHAR) THEN {offset} ELSE {plain} END"
+    value, plain = column("v_" + item.name), quoted(refusal(item.kind, place))
+    if item.kind == "count":
+        large = quoted(place + LIMITS["count"][1])
+        return f"CASE WHEN regexp_full_match({value}::VARCHAR, '{WHOLE}') THEN {large} ELSE {plain} END"
+    if item.kind == "time":
+        offset = quoted(f"{place} has an offset from UTC that no clock has (accepted: -14:00 to +14:00)")
+        hour = quoted(f"{place} is in an hour that the clock of its zone skips or repeats; log the offset")
+        text = f"{value}::VARCHAR"
+        return f"CASE WHEN no_offset({text}) THEN {offset} WHEN no_hour({text}) THEN {hour} ELSE {plain} END"
+    return plain
 
 
-def _first_reason(form: Format) -> str:
-    """The reason why a typed record is refused: a value that does not fit, a required one that is absent, a check."""
-    cases = [f"WHEN {condition} THEN {quoted(reason)}" for condition, reason in form.aside]
-    cases += [
-        f"WHEN {column('v_' + item.name)} IS NOT NULL AND {column(item.name)} IS NULL "
-        f"THEN {_unfit(item)}"
-        for item in form.fields
+def _found(items: Sequence[Field], columns: Collection[str]) -> str:
+    """The values of fields in SQL: numbers and times as `shown` says them, of lists the length, of text nothing."""
+    told = [
+        f"CASE WHEN {column(item.name)} IS NOT NULL THEN {quoted(_place(item, columns) + ' of ')} "
+        f"|| len({column(item.name)}) || ' values' END"
+        if item.kind in LISTS or item.kind == "runs"
+        else f"{quoted(_place(item, columns) + '=')} || shown({column('v_' + item.name)}::VARCHAR)"
+        for item in items
         if item.kind not in ("text", "json")
     ]
-    cases += [
-        f"WHEN {column(item.name)} IS NULL THEN {quoted(item.paths[0] + ' is missing')}"
-        for item in form.fields
-        if item.required
-    ]
-    for item in form.fields:
-        if item.kind in LIMITS:
-            too_much, reason = LIMITS[item.kind]
-            cases.append(f"WHEN {too_much.format(column(item.name))} THEN {quoted(item.paths[0] + reason)}")
-    cases += [f"WHEN {condition} THEN {quoted(reason)}" for condition, reason in form.checks]
-    return f"CASE {' '.join(cases)} END" if cases else "NULL"
+    return f"nullif(concat_ws(', ', {', '.join(told)}), '')" if told else "NULL"
+
+
+def _refusals(form: Format, columns: Collection[str]) -> list[tuple[str, str, str]]:
+    """(condition, reason, what was found), all in SQL, in the order in which they are asked: a record set aside, a
+    value that does not fit, a required one that is absent, one beyond all limits, a check of the format."""
+    unfit = [item for item in form.fields if item.kind not in ("text", "json")]
+    required = [item for item in form.fields if item.required]
+    limited = [item for item in form.fields if item.kind in LIMITS]
+    return [
+        *((condition, quoted(reason), "NULL") for condition, reason in form.aside),
+        *(
+            (f"{column('v_' + item.name)} IS NOT NULL AND {column(item.name)} IS NULL",
+             _unfit(item, _place(item, columns)),
+             f"{quoted(_place(item, columns) + '=')} || shown({column('v_' + item.name)}::VARCHAR)")
+            for item in unfit
+        ),
+        *((f"{column(item.name)} IS NULL", quoted(_place(item, columns) + " is missing"), "NULL") for item in required),
+        *(
+            (LIMITS[item.kind][0].format(column(item.name)), quoted(_place(item, columns) + LIMITS[item.kind][1]),
+             _found([item], columns))
+            for item in limited
+        ),
+        *(
+            (condition, quoted(reason), _found([item for item in form.fields if uses(condition, item.name)], columns))
+            for condition, reason in form.checks
+        ),
+    ]  # fmt: skip
+
+
+def _first(cases: Sequence[tuple[str, str]]) -> str:
+    """The first text, in SQL, whose condition holds."""
+    return f"CASE {' '.join(f'WHEN {condition} THEN {text}' for condition, text in cases)} END" if cases else "NULL"
 
 
 def _aside(form: Format) -> str:
     """True where the record is a good one that is set aside."""
     return " OR ".join(f"coalesce({condition}, false)" for condition, _ in form.aside) or "false"
-
-
-def _excerpt(form: Format) -> str:
-    """The first value that does not fit its kind, as `shown` says it: never prompt text."""
-    cases = [
-        f"WHEN {column('v_' + item.name)} IS NOT NULL AND {column(item.name)} IS NULL "
-        f"THEN {quoted(item.paths[0] + '=')} || shown({column('v_' + item.name)}::VARCHAR)"
-        for item in form.fields
-        if item.kind not in ("text", "json")
-    ]
-    return f"CASE {' '.join(cases)} END" if cases else "NULL"
 
 
 def _epoch_unit(form: Format, source: Reader) -> str:
@@ -196,9 +220,12 @@ def _stored(name: str, expression: str, kind: str) -> str:
     return f"stored_key({value})" if name == "prefix_key" and not expression.startswith("NULL::") else value
 
 
-def staging_sql(form: Format, source: Reader) -> str:
-    """The SELECT from raw records to staging columns."""
+def staging_sql(form: Format, source: Reader, columns: Collection[str] = ()) -> str:
+    """The SELECT from raw records to staging columns; `columns` are the names in the log."""
     form = _present(form, source)
+    refusals = _refusals(form, columns)
+    reason = _first([(condition, text) for condition, text, _ in refusals])
+    excerpt = _first([(condition, found) for condition, _, found in refusals])
     values = "".join(f", {source.values[item.name][0]} AS {column('v_' + item.name)}" for item in form.fields)
     casts = "".join(
         f", {typed(item.kind, column('v_' + item.name), source.values[item.name][1])} AS {column(item.name)}"
@@ -214,9 +241,9 @@ def staging_sql(form: Format, source: Reader) -> str:
         f"{source.blank} AS blank{values} "
         f"FROM ({source.relation})), "
         f"cast_row AS (SELECT *{casts} FROM valued), "
-        f"judged AS (SELECT *, coalesce(damaged, {_first_reason(form)}) AS reason FROM cast_row) "
+        f"judged AS (SELECT *, coalesce(damaged, {reason}) AS reason FROM cast_row) "
         f"SELECT rn, filename, NOT blank AND (damaged IS NOT NULL OR coalesce({form.keep}, false)) AS is_request, "
-        f"reason, CASE WHEN reason IS NOT NULL THEN {_excerpt(form)} END AS excerpt, {_naive(form, source)} "
+        f"reason, CASE WHEN reason IS NOT NULL THEN {excerpt} END AS excerpt, {_naive(form, source)} "
         "AS naive, "
         f"CASE WHEN reason IS NULL THEN false ELSE coalesce({_aside(form)}, false) END AS aside, "
         f"{_epoch_unit(form, source)} AS epoch_unit{selected}{source.beside} FROM judged"
@@ -279,6 +306,11 @@ def _create(con: duckdb.DuckDBPyConnection, query: str) -> None:
     con.execute(f"CREATE OR REPLACE TEMP TABLE staged AS {query}")
 
 
+def _names(peeks: Sequence[Peek]) -> set[str]:
+    """The columns of all files."""
+    return {name for one in peeks for name in one.columns}
+
+
 def _run_fast(con: duckdb.DuckDBPyConnection, form: Format, peeks: Sequence[Peek]) -> bool:
     """Read well-formed JSON lines by DuckDB's own reader; False where a file needs the reader that looks at each line.
 
@@ -288,8 +320,9 @@ def _run_fast(con: duckdb.DuckDBPyConnection, form: Format, peeks: Sequence[Peek
     if not is_plain(form, peeks):
         return False
     expected = sum(one.lines or 0 for one in peeks)
+    query = staging_sql(form, plain_reader(form.fields, peeks), _names(peeks))
     try:
-        _create(con, staging_sql(form, plain_reader(form.fields, peeks)))
+        _create(con, query)
     except (duckdb.InvalidInputException, duckdb.ConversionException, duckdb.IOException, duckdb.ProgrammingError):
         return False
     read = con.sql("SELECT count(*), count(*) FILTER (NOT coalesce(valued, false)) FROM staged").fetchall()[0]
@@ -305,7 +338,7 @@ def _run(con: duckdb.DuckDBPyConnection, form: Format, peeks: Sequence[Peek], lo
         return
     source = reader(con, form, form.fields, peeks, longest)
     try:
-        _create(con, staging_sql(form, source))
+        _create(con, staging_sql(form, source, _names(peeks)))
     except duckdb.OutOfMemoryException:
         raise
     except duckdb.Error as error:
