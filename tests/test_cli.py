@@ -21,7 +21,7 @@ from kit.analysis.folders import log_name, whole_or_nothing
 from kit.analysis.parameters import Parameters
 from kit.cli import failures, main, notebooks, reporting
 from kit.cli.arguments import UsageError, pairs
-from kit.cli.batch import named_logs
+from kit.cli.batch import left_out, named_logs
 from kit.cli.progress import Progress
 from tests.conftest import PROJECT, shared_data
 
@@ -309,7 +309,14 @@ def test_names_of_report_folders(tmp_path: Path) -> None:
     assert log_name(["/srv/logs/"]) == "logs"
     for name in ("week.csv", "week.jsonl"):
         (tmp_path / name).write_text("x")
-    assert list(named_logs([str(tmp_path)])) == ["week", "week-2"]
+    assert list(named_logs([str(tmp_path)])) == ["week", "week-2"] and left_out([str(tmp_path)]) == []
+    for name in ("upper.CSV", "tab.tsv", "notes.md"):
+        (tmp_path / "more" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "more" / name).write_text("x")
+    (tmp_path / "more" / "inner").mkdir()
+    assert list(named_logs([str(tmp_path / "more")])) == ["tab", "upper"]
+    folder, notes = left_out([str(tmp_path / "more")])
+    assert folder.endswith("inner (a folder)") and notes.endswith("notes.md (no log by its ending)")
     (tmp_path / "manifest.list").write_text("# this week\nweek.csv\n\nweek.jsonl\n")
     assert named_logs([f"@{tmp_path}/manifest.list"]) == named_logs([str(tmp_path)])
     for nothing in (str(tmp_path / "*.parquet"), f"@{tmp_path}/absent"):

@@ -11,14 +11,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 MADE_BY_THE_KIT = ("results.json", "log.duckdb", "run.json")
-ENDINGS = (".gz", ".zst", ".parquet", ".csv", ".jsonl", ".ndjson", ".json", ".txt", ".log")
+ENDINGS = (".gz", ".zst", ".parquet", ".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".txt", ".log")
 
 
 def log_name(sources: Sequence[str]) -> str:
     """The folder name of a log: its file's stem (or its folder's name), safe in a path; several files add "+N"."""
     first = Path(sources[0])
     name = first.resolve().name if first.name in ("", ".", "..") else first.name
-    while name.endswith(ENDINGS):
+    while name.lower().endswith(ENDINGS):
         name = name[: name.rindex(".")]
     name = re.sub(r"[^A-Za-z0-9._-]+", "_", name).strip("._") or "log"
     others = len({Path(source).resolve() for source in sources}) - 1

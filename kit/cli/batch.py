@@ -28,6 +28,7 @@ from kit.cli.arguments import UsageError, chosen_settings, pairs
 from kit.cli.output import check_folder
 
 GIB_PER_REPORT = 1.5
+MOST_TOLD = 10
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,8 @@ def command(chosen: argparse.Namespace) -> int:
     """
     parameters = from_settings(chosen_settings(chosen), pairs(chosen.map, "--map"), chosen.format)
     logs = named_logs(chosen.log)
+    for line in left_out(chosen.log):
+        print(f"kit: {line}; name it itself if it is a log", file=sys.stderr)
     out = check_folder(Path(chosen.out), "--out")
     out.mkdir(parents=True, exist_ok=True)
     jobs = chosen.jobs or default_jobs()
@@ -90,7 +93,7 @@ def named_logs(arguments: Sequence[str]) -> dict[str, str]:
     for argument in _with_manifests(arguments):
         path = Path(argument)
         if path.is_dir():
-            files += sorted(str(p) for p in path.iterdir() if p.is_file() and p.name.endswith(ENDINGS))
+            files += sorted(str(inside) for inside in path.iterdir() if _is_log(inside))
         elif path.exists() or not glob.has_magic(argument):
             files.append(argument)
         else:
@@ -105,6 +108,18 @@ def named_logs(arguments: Sequence[str]) -> dict[str, str]:
             name, number = f"{log_name([file])}-{number}", number + 1
         names[name] = file
     return names
+
+
+def _is_log(path: Path) -> bool:
+    return path.is_file() and path.name.lower().endswith(ENDINGS) and not path.name.startswith(".")
+
+
+def left_out(arguments: Sequence[str]) -> list[str]:
+    """What the named folders hold beside logs, a line each: a batch makes no report of it."""
+    inside = [path for one in _with_manifests(arguments) if Path(one).is_dir() for path in sorted(Path(one).iterdir())]
+    others = [path for path in inside if not _is_log(path) and not path.name.startswith(".")]
+    told = [f"left out {path} ({'a folder' if path.is_dir() else 'no log by its ending'})" for path in others]
+    return told if len(told) <= MOST_TOLD else [*told[:MOST_TOLD], f"left out {len(told) - MOST_TOLD} more"]
 
 
 def _with_manifests(arguments: Sequence[str]) -> Iterator[str]:
