@@ -226,6 +226,12 @@ def test_two_currencies_in_one_log_are_refused():
         ('[[invoice]]\nmonth = "2026-02"', "amount is missing"),
         ("prices = 1", "unknown key 'prices'; accepted: currency"),
         ("= 1", "not valid TOML"),
+        ("", "no [[price]] and no [[invoice]] in it"),
+        ("price = 5", "price is no list of tables; write [[price]] above each entry"),
+        ("[invoice]\namount = 1", "invoice is no list of tables; write [[invoice]]"),
+        ("[[price]]\ninput = 1\nvalid_from = 2026-03-01\nvalid_to = 2026-02-01", "entry 1: valid_to 2026-02-01 is not "
+         "after valid_from 2026-03-01"),
+        ("[[price]]\ninput = 1\ntier_above = 1.5", "tier_above is 1.5; accepted is a whole number of tokens"),
     ],
 )  # fmt: skip
 def test_a_wrong_overlay_says_what_to_change(tmp_path, text, message):
@@ -234,6 +240,23 @@ def test_a_wrong_overlay_says_what_to_change(tmp_path, text, message):
     with pytest.raises(PriceError) as caught:
         load_overlay(path)
     assert message in str(caught.value) and "wrong.toml" in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_list_prices_in_another_currency_are_not_taken_over():
+    """Input in EUR beside cached reads in USD, both called EUR, would be a wrong bill."""
+    log = priced_log([(at("2026-02-01"), "anthropic", "claude-haiku-4-5", 1, 0)])
+    overlay = parse_overlay({"currency": "EUR", "price": [{"provider": "anthropic", "input": 1.0}]}, "o.toml")
+    with pytest.raises(PriceError, match=r"entry 1 gives no read, .* whose list is in USD; give each in EUR"):
+        rate_table(log, overlay)
+
+
+def test_an_entry_that_names_nothing_of_the_log_is_said():
+    log = priced_log([(at("2026-02-01"), "anthropic", "claude-haiku-4-5", 1, 0)])
+    overlay = parse_overlay({"price": [{"provider": "antropic", "multiplier": 0.5}, {"multiplier": 0.9}]}, "o.toml")
+    said = [text for text in rate_table(log, overlay).warnings if "overlay" in text]
+    assert said == [
+        "price overlay o.toml entry 1 (antropic / *) names no provider and model of this log, so it changes no price"
+    ]
 
 
 def test_the_example_overlay_is_valid_and_prices_its_models():

@@ -87,9 +87,17 @@ def _kv_number(p: Parameters) -> str | None:
 
 
 def _price_overlay(p: Parameters) -> str | None:
-    if p.price_overlay is None or Path(p.price_overlay).is_file():
+    if p.price_overlay is None:
         return None
-    return f"price_overlay must name a TOML file (data/ holds an example), and {p.price_overlay} is not a file"
+    if not Path(p.price_overlay).is_file():
+        return f"price_overlay must name a TOML file (data/ holds an example), and {p.price_overlay} is not a file"
+    from kit.prices import PriceError, load_overlay
+
+    try:
+        load_overlay(p.price_overlay)
+    except PriceError as error:
+        return f"price_overlay cannot be used: {error}"
+    return None
 
 
 def _provider(p: Parameters) -> str | None:

@@ -242,6 +242,7 @@ MOST_SECONDS = 10**11  # 3,169 years: in microseconds, and added to a date, stil
 MOST_REPLICAS = 1024
 NO_POLICY = "policies must name at least one"
 LEAST_BYTES = 0.001
+MOST_REPLICATES = 100_000
 FEWEST_REPLICATES = 100  # the ends of a 95 % interval are the 2nd and the 98th of so many
 POSITIVE = (
     "capacity_tokens", "block_tokens", "capacity_gib", "kv_bytes_per_token", "model_parameters",
@@ -275,15 +276,17 @@ def _check_ranges(p: Parameters) -> None:
         value = getattr(p, name)
         if value is not None and value <= 0:
             raise ParameterError(f"{name} must be above 0, got {value}")
+    if p.replicates > MOST_REPLICATES:
+        raise ParameterError(f"replicates must be at most {MOST_REPLICATES:,}, got {p.replicates:,}")
     if p.replicates < FEWEST_REPLICATES:
         raise ParameterError(f"replicates must be at least {FEWEST_REPLICATES}, got {p.replicates}")
     for name in ("minimum_tokens", "visible_after_seconds"):
         value = getattr(p, name)
         if value is not None and value < 0:
             raise ParameterError(f"{name} must be 0 or more, got {value}")
-    for name, low in (("loss", 0.0), ("top_fraction", 1e-9)):
+    for name, low, least in (("loss", 0.0, "0"), ("top_fraction", 1e-9, "above 0")):
         if not low <= getattr(p, name) <= 1:
-            raise ParameterError(f"{name} must be a share between 0 and 1, got {getattr(p, name)}")
+            raise ParameterError(f"{name} must be a share from {least} to 1, got {getattr(p, name)}")
     for name, accepted in (
         ("tier_mode", (AUTO, "mirror", "absorb", "engine")),
         ("write_class", (AUTO, "short", "long")),

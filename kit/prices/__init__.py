@@ -27,7 +27,7 @@ from kit.prices.book import (
     model_names,
     provider_names,
 )
-from kit.prices.overlay import Entry, Invoice, Overlay, lay_over, load_overlay, parse_overlay
+from kit.prices.overlay import Entry, Invoice, Overlay, idle_entries, lay_over, load_overlay, parse_overlay
 from kit.prices.rate import DAY_MINUTES, PRICE_FIELDS, PriceError, Rate
 
 __all__ = [
@@ -97,7 +97,7 @@ def rate_table(
         share,
         f"{LIBRARY} {installed_version()}",
         LOCK_DATE,
-        tuple(_list_warnings(log.con, rows) + warnings),
+        tuple(_list_warnings(log.con, rows) + warnings + idle_entries(laid, cells)),
         _one_currency(rows, laid),
         "CONTRACT" if any(rate.label == "CONTRACT" for rate in rows) else "LIST",
         laid.invoices,

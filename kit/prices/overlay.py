@@ -82,7 +82,7 @@ def load_overlay(source: str | Path | Overlay | None) -> Overlay:
         return source
     path = Path(source)
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        document = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise PriceError(f"price overlay {path}: cannot be read ({error.strerror}); check the path") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -96,8 +96,13 @@ def parse_overlay(document: dict[str, Any], source: str) -> Overlay:
     if unknown:
         accepted = "currency, [[price]], [[invoice]]"
         raise PriceError(f"price overlay {source}: unknown key {unknown[0]!r}; accepted: {accepted}")
+    for key in ("price", "invoice"):
+        if not isinstance(document.get(key, []), list):
+            raise PriceError(f"price overlay {source}: {key} is no list of tables; write [[{key}]] above each entry")
     entries = tuple(_entry(raw, n, source) for n, raw in enumerate(document.get("price", []), 1))
     invoices = tuple(_invoice(raw, n, source) for n, raw in enumerate(document.get("invoice", []), 1))
+    if not entries and not invoices:
+        raise PriceError(f"price overlay {source}: no [[price]] and no [[invoice]] in it; see the example in data/")
     return Overlay(entries, invoices, str(document.get("currency", "USD")), source)
 
 
@@ -134,13 +139,18 @@ def _entry(raw: Any, position: int, source: str) -> Entry:
     multiplier = _number(raw, "multiplier", where)
     if bool(prices) == (multiplier is not None):
         raise PriceError(f"{where}: give either multiplier or prices ({', '.join(PRICE_FIELDS)}), one of the two")
+    first, last, tier = _day(raw, "valid_from", where), _day(raw, "valid_to", where), _number(raw, "tier_above", where)
+    if first and last and last <= first:
+        raise PriceError(f"{where}: valid_to {last} is not after valid_from {first}, so it never holds")
+    if tier is not None and tier != int(tier):
+        raise PriceError(f"{where}: tier_above is {tier:g}; accepted is a whole number of tokens")
     return Entry(
         position,
         str(raw.get("provider", "*")),
         str(raw.get("model", "*")),
-        _day(raw, "valid_from", where),
-        _day(raw, "valid_to", where),
-        int(_number(raw, "tier_above", where) or 0),
+        first,
+        last,
+        int(tier or 0),
         multiplier,
         prices,
         str(raw.get("note", "")),
@@ -172,6 +182,16 @@ def lay_over(cells: list[Rate], overlay: Overlay) -> list[Rate]:
     return [_apply(piece, matching, overlay) for piece in pieces]
 
 
+def idle_entries(overlay: Overlay, cells: list[Rate]) -> list[str]:
+    """A warning for each entry that names none of the providers and models of a log."""
+    return [
+        f"price overlay {overlay.source} entry {entry.position} ({entry.provider} / {entry.model}) names no "
+        "provider and model of this log, so it changes no price"
+        for entry in overlay.entries
+        if not any(_names(entry, cell) for cell in cells)
+    ]
+
+
 def _names(entry: Entry, rate: Rate) -> bool:
     provider, model = (rate.provider or "").lower(), (rate.model or "").lower()
     return fnmatchcase(provider, entry.provider.lower()) and fnmatchcase(model, entry.model.lower())
@@ -197,7 +217,7 @@ def _apply(piece: Rate, entries: list[Entry], overlay: Overlay) -> Rate:
     entry = max(active, key=Entry.rank)
     if entry.multiplier is not None and not piece.found:
         return replace(piece, note=f"{overlay.source} gives a multiplier, but no list price is found")
-    values, listed = _multiplied(piece, entry) if entry.multiplier is not None else _absolute(piece, entry)
+    values, listed = _multiplied(piece, entry) if entry.multiplier is not None else _own(piece, entry, overlay)
     note = "; ".join(part for part in (entry.note, listed) if part)
     currency = piece.currency if entry.multiplier is not None else overlay.currency
     source = f"{overlay.source} entry {entry.position}"
@@ -213,10 +233,18 @@ def _scale(price: float | None, multiplier: float) -> float | None:
     return None if price is None else price * multiplier
 
 
-def _absolute(piece: Rate, entry: Entry) -> tuple[dict[str, Any], str]:
-    """The entry's own prices; a class it leaves out keeps the list price (said in the note), or is billed as input."""
+def _own(piece: Rate, entry: Entry, overlay: Overlay) -> tuple[dict[str, Any], str]:
+    """The entry's own prices; a class it leaves out keeps the list price (said in the note), or is billed as input.
+
+    PriceError where that list is in another currency.
+    """
     values = {name: entry.prices.get(name, getattr(piece, name)) for name in PRICE_FIELDS}
     listed = [name for name in PRICE_FIELDS if name not in entry.prices and getattr(piece, name) is not None]
+    if listed and overlay.currency != piece.currency:
+        raise PriceError(
+            f"price overlay {overlay.source}: [[price]] entry {entry.position} gives no {', '.join(listed)} for "
+            f"{piece.provider} / {piece.model}, whose list is in {piece.currency}; give each in {overlay.currency}"
+        )
     for name in ("read", "write_short"):
         values[name] = values["input"] if values[name] is None else values[name]
     return values, f"{', '.join(listed)} from the list" if listed else ""
