@@ -405,8 +405,10 @@ def test_an_output_that_cannot_be_is_said_before_any_work(
 
 def test_an_error_of_the_system_is_a_line_with_what_to_do() -> None:
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/out/week.csv")
-    assert failures.line(full) == "/out/week.csv: no space left on its disk; free some, or choose another place"
+    assert failures.line(full) == "/out/week.csv: no space left on the disk; free some, or choose another place"
     assert failures.line(PermissionError(errno.EACCES, "x")) == "no permission; change that, or choose another place"
+    told = duckdb.IOException('Could not write file "/out/.week.x.partial/.log.duckdb.1.part": No space left on device')
+    assert failures.line(told) == "/out: no space left on the disk; free some, or choose another place"
     assert failures.line(OSError("two\nlines")) == "two lines" and failures.line(KeyError("x")) == "KeyError: 'x'"
 
 

@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import json
 import lzma
+import os
 import random
 import re
 from pathlib import Path
@@ -400,6 +401,12 @@ def test_a_log_that_is_written_while_it_is_read_is_refused(tmp_path: Path, monke
     with pytest.raises(LogError, match=r"log\.csv: was written while it was read"):
         load(path, tmp_path / "log.duckdb")
     assert [one.name for one in tmp_path.iterdir()] == ["log.csv"]
+
+
+def test_a_pipe_is_named_as_one(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(LogError, match=r"pipe\.csv: neither a file nor a folder"):
+        load(tmp_path / "pipe.csv")
 
 
 def test_parents_that_the_log_lacks_are_counted(tmp_path: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import hashlib
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -203,3 +205,17 @@ def test_files_are_the_same_bytes_each_time(tmp_path: Path):
 def test_another_suffix_is_refused(tmp_path: Path, name: str):
     with pytest.raises(ValueError, match="name it"):
         sample.write(sample.worked_example(), tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["week.csv", "week.jsonl.gz", "week.parquet"])
+def test_a_full_disk_leaves_no_part_and_names_the_file(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*given: object) -> None:
+        Path(str(given[0])).write_text("half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match="No space left") as caught:
+        sample.write(sample.worked_example(), tmp_path / name)
+    assert caught.value.filename == str(tmp_path / name) and list(tmp_path.iterdir()) == []

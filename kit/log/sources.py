@@ -67,6 +67,8 @@ def _expand(source: Path) -> Iterable[Path]:
         return inside
     if source.is_file():
         return [source]
+    if source.exists():
+        raise LogError(f"{source}: neither a file nor a folder (a pipe or a device); save it as a file first")
     if source.is_symlink():
         raise LogError(f"{source}: a link to {os.readlink(source)}, which is not there; name the file itself")
     matches = [Path(name) for name in glob(str(source), recursive=True) if Path(name).is_file()]

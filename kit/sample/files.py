@@ -69,6 +69,8 @@ def write(frame: pl.DataFrame, path: str | Path) -> Path:
         else:
             part.write_bytes(gzip.compress(text(frame), mtime=0) if packed else text(frame))
         os.replace(part, path)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
         part.unlink(missing_ok=True)
     return path
