@@ -403,6 +403,15 @@ def test_a_log_that_is_written_while_it_is_read_is_refused(tmp_path: Path, monke
     assert [one.name for one in tmp_path.iterdir()] == ["log.csv"]
 
 
+def test_a_folder_that_cannot_be_listed_is_no_empty_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*given: Any, onerror: Any, **options: Any) -> Any:
+        onerror(PermissionError(13, "Permission denied", str(tmp_path / "inner")))
+
+    monkeypatch.setattr(os, "walk", refuse)
+    with pytest.raises(LogError, match=r"inner: the folder cannot be listed \(Permission denied\)"):
+        load(tmp_path)
+
+
 def test_a_pipe_is_named_as_one(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.csv")
     with pytest.raises(LogError, match=r"pipe\.csv: neither a file nor a folder"):

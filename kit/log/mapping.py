@@ -31,7 +31,7 @@ def read_mapping(path: str | Path) -> dict[str, str]:
         text = source.read_text(encoding="utf-8-sig")
         table = tomllib.loads(text) if source.suffix == ".toml" else json.loads(text)
     except (OSError, ValueError) as error:
-        why = str(error).splitlines()[0]
+        why = (error.strerror if isinstance(error, OSError) else None) or str(error).splitlines()[0]
         raise LogError(f'{source.name}: no mapping file ({why}); write lines such as ts = "when"') from None
     if not isinstance(table, dict) or not all(isinstance(value, str) for value in table.values()):
         raise LogError(f'{source.name}: a mapping is a table of text, such as ts = "when"')

@@ -77,10 +77,14 @@ def _expand(source: Path) -> Iterable[Path]:
     return matches
 
 
+def _cannot_list(error: OSError) -> None:
+    raise LogError(f"{error.filename}: the folder cannot be listed ({error.strerror}); change that, or name its files")
+
+
 def _inside(folder: Path) -> Iterator[Path]:
     """Every file and dangling link in a folder and its folders, linked ones too (each once), but hidden ones."""
     been = set()
-    for here, folders, files in os.walk(folder, followlinks=True):
+    for here, folders, files in os.walk(folder, onerror=_cannot_list, followlinks=True):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         if (real := os.path.realpath(here)) in been:
             folders.clear()
