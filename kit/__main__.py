@@ -5,15 +5,22 @@ from __future__ import annotations
 import gc
 import sys
 
-gc.disable()  # imports leave no garbage; looking for some costs 0.2 s, and as much again at the end
-from kit.cli import main  # noqa: E402
-
-gc.enable()
-gc.freeze()
+INTERRUPTED = 130
 
 
 def run() -> int:
-    """The command line in a process of its own; comes back as its exit code."""
+    """Run one command; a Ctrl-C while the kit is still being imported ends as a later one does.
+
+    Imports leave no garbage, and neither does the end: looking for some would cost 0.2 s each.
+    """
+    gc.disable()
+    try:
+        from kit.cli import main
+    except KeyboardInterrupt:
+        print("kit: interrupted; nothing half-made was left behind", file=sys.stderr)
+        return INTERRUPTED
+    gc.enable()
+    gc.freeze()
     try:
         return main()
     finally:

@@ -17,6 +17,7 @@ import duckdb
 import jsonschema
 import pytest
 
+from kit.__main__ import run as command_line
 from kit.analysis.folders import log_name, whole_or_nothing
 from kit.analysis.parameters import Parameters
 from kit.cli import failures, main, notebooks, reporting
@@ -123,10 +124,30 @@ def test_an_interrupt_leaves_nothing(tmp_path: Path) -> None:
     assert list(out.iterdir()) == []
 
 
+def test_an_interrupt_while_the_kit_is_imported_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Interrupted:
+        def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+            if name == "kit.cli":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "kit.cli")
+    monkeypatch.setattr(sys, "meta_path", [Interrupted(), *sys.meta_path])
+    assert command_line() == 130
+    assert capsys.readouterr().err == "kit: interrupted; nothing half-made was left behind\n"
+
+
 @pytest.mark.parametrize("at", ["reading the log", "replay", "storing"])
-@pytest.mark.parametrize("raised", [KeyboardInterrupt, duckdb.InterruptException])
+@pytest.mark.parametrize(
+    "raised", [KeyboardInterrupt, duckdb.InterruptException, RuntimeError("Query interrupted")], ids=str
+)
 def test_an_interrupt_at_any_step_is_one_line_and_exit_code_130(
-    at: str, raised: type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    at: str,
+    raised: type | Exception,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     log, out, told = small_log(tmp_path / "logs"), tmp_path / "out", Progress.__call__
 

@@ -82,9 +82,11 @@ def _interrupted() -> int:
 
 
 def _was_interrupt(error: BaseException | None) -> bool:
-    """True where Ctrl-C is behind an error: DuckDB turns it into one of its own."""
+    """True where Ctrl-C is behind an error: DuckDB turns it into one of its own, or into a plain RuntimeError."""
     while error is not None:
         if isinstance(error, KeyboardInterrupt) or type(error).__name__ == "InterruptException":
+            return True
+        if isinstance(error, RuntimeError) and str(error) == "Query interrupted":
             return True
         error = error.__cause__ or error.__context__
     return False
