@@ -297,6 +297,15 @@ def test_inspect_says_what_a_log_is(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(["inspect", str(log)]) == 0
 
 
+def test_inspect_shortens_long_lists_for_people_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = [f"extra_{number}" for number in range(100)]
+    (tmp_path / "wide.csv").write_text(",".join(["ts", "input_tokens", *names]) + "\n" + ",".join(["1"] * 102) + "\n")
+    assert main(["inspect", str(tmp_path / "wide.csv")]) == 0
+    assert "extra_37; and 62 more (--json lists all)" in capsys.readouterr().out
+    assert main(["inspect", str(tmp_path / "wide.csv"), "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["columns"]) == 102
+
+
 def test_replay_gives_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """15 keys of 1,000 tokens in turn, in blocks of 100: at 15,000 tokens all 285 returns hit, at 14,000 none."""
     log = small_log(tmp_path)

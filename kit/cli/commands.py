@@ -46,6 +46,7 @@ def _cell(value: Any) -> str:
     return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
+MOST_LISTED = 40
 UNTOLD = ("sessions", "chains", "keys")  # 0 of them: the log has no column that tells
 
 
@@ -61,11 +62,17 @@ def inspect(chosen: argparse.Namespace) -> int:
         if isinstance(value, Mapping):
             value = ", ".join(f"{key} {_cell(inner)}" for key, inner in value.items())
         elif isinstance(value, list | tuple):
-            value = "; ".join(map(str, value))
+            value = "; ".join(_shortened([str(item) for item in value]))
         else:
             value = numbers.ABSENT if name in UNTOLD and not value else _cell(value)
         print(f"{name:16} {value or numbers.ABSENT}")
     return 0
+
+
+def _shortened(items: list[str]) -> list[str]:
+    """The items of a long list that a person reads; all of them are in the JSON."""
+    left = len(items) - MOST_LISTED
+    return items if left <= 0 else [*items[:MOST_LISTED], f"and {numbers.count(left)} more (--json lists all)"]
 
 
 def replay(chosen: argparse.Namespace) -> int:
