@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -440,6 +441,27 @@ def test_an_error_of_the_system_is_a_line_with_what_to_do() -> None:
     told = duckdb.IOException('Could not write file "/out/.week.x.partial/.log.duckdb.1.part": No space left on device')
     assert failures.line(told) == "/out: no space left on the disk; free some, or choose another place"
     assert failures.line(OSError("two\nlines")) == "two lines" and failures.line(KeyError("x")) == "KeyError: 'x'"
+
+
+def test_a_kernel_that_starts_while_all_are_ended_is_ended_too(tmp_path, monkeypatch):
+    ended, rounds = threading.Event(), []
+
+    def execute(source: Path, target: Path, parameters: object, manager: object) -> float:
+        if source.stem == notebooks.NAMES[0]:
+            raise notebooks.NotebookError("stopped")
+        assert ended.wait(60), "nobody ended the kernel that came late"
+        return 0.0
+
+    def stop(kernels: list[object]) -> None:
+        rounds.append(kernels)
+        if len(rounds) > 1:
+            ended.set()
+
+    monkeypatch.setattr(notebooks, "_execute", execute)
+    monkeypatch.setattr(notebooks, "_stop", stop)
+    with pytest.raises(notebooks.NotebookError, match="stopped"):
+        notebooks.run(tmp_path / "books", tmp_path / "store", {})
+    assert len(rounds) > 1
 
 
 def test_a_folder_is_published_whole_or_not_at_all(tmp_path: Path) -> None:

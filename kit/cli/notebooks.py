@@ -84,6 +84,9 @@ def run(
                 progress(f"notebook {futures[future]}")
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
+        while running := [future for future in futures if not future.done()]:
+            _stop(kernels)  # again and again: one may still be starting
+            wait(running, timeout=0.2)
         _stop(kernels)
         pool.shutdown(wait=True)
     return {"notebooks": round(time.perf_counter() - began, 3), **took}
