@@ -325,6 +325,16 @@ def test_sample_is_the_same_for_the_same_seed(tmp_path: Path) -> None:
     assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
 
 
+def test_hash_says_what_it_wrote_and_what_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = {"role": "user", "content": "hello " * 100}
+    rows = [{"ts": 1, "messages": [said]}, {"ts": 2, "messages": []}, {"ts": "soon", "messages": [said]}]
+    (tmp_path / "dump.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows) + "{cut\n")
+    assert main(["hash", str(tmp_path / "dump.jsonl"), str(tmp_path / "out.parquet")]) == 0
+    first, *reasons = capsys.readouterr().out.splitlines()
+    assert first.startswith("wrote 2 requests to ") and ", 1 of them without a prompt and so without keys (2 " in first
+    assert sorted(reasons) == ["  1 damaged line: not JSON", "  1 ts is not an ISO time or an epoch"]
+
+
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--help"])

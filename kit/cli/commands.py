@@ -231,8 +231,12 @@ def hash(chosen: argparse.Namespace) -> int:
             bar.update(done - bar.n)
 
         made = log.hash_log(chosen.dump, out, salt=chosen.salt, block_tokens=chosen.block_tokens, progress=show)
-    count, left = numbers.count(made["hashed"]), numbers.count(sum(made["rejected"].values()))
-    print(f"wrote {count} requests to {chosen.out} ({left} rejected); no prompt text is in it")
+    bare, left = made["requests"] - made["hashed"], numbers.count(sum(made["rejected"].values()))
+    without = f", {numbers.count(bare)} of them without a prompt and so without keys" if bare else ""
+    count = numbers.count(made["requests"])
+    print(f"wrote {count} requests to {chosen.out}{without} ({left} rejected); no prompt text is in it")
+    for reason, times in made["rejected"].items():
+        print(f"  {numbers.count(times)} {reason}")
     return 0
 
 
