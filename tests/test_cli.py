@@ -420,6 +420,10 @@ def test_the_same_value_twice_is_one_value(tmp_path: Path) -> None:
         (["hash", "x", "y.parquet", "--salt", ""], "--salt takes a secret text, got nothing"),
         (["sample", "x.txt"], "OUT x.txt: cannot write this kind of file; name it .parquet, .csv"),
         (["report", "x.csv", "--name", "a/b"], "--name takes the name of one folder, got 'a/b'"),
+        (["report", "x.csv", "--out", ""], "--out takes a folder, got an empty text"),
+        (["sample", ""], "OUT takes the name of a file, got an empty text"),
+        (["batch", ""], "a log was named by an empty text; give files"),
+        (["inspect", "x.csv", "--map", "absent.toml"], "--map absent.toml: no such file; check the path"),
         (["report", "x.csv", "--name", ""], "--name takes the name of one folder, got ''"),
     ],
 )  # fmt: skip

@@ -424,3 +424,28 @@ def test_parents_that_the_log_lacks_are_counted(tmp_path: Path) -> None:
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     said = "1 requests name a parent that is not among the requests; each starts a chain of its own"
     assert said in load(tmp_path / "log.jsonl").facts.warnings
+
+
+def test_an_empty_name_is_not_the_folder_one_is_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "log.csv").write_text("ts,input_tokens\n1,1\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(LogError, match="named by an empty text"):
+        load("")
+    assert load(".").facts.kept == 1
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_hints_that_no_policy_can_use_are_counted(tmp_path: Path, kind: str) -> None:
+    rows = [(1, 50, 9), (2, 101, 9), (3, "high", 9), (4, 0, -1), (5, 100, 0)]
+    path = tmp_path / f"log.{kind}"
+    if kind == "csv":
+        lines = [f"{ts},7,{priority},{kept}" for ts, priority, kept in rows]
+        path.write_text("\n".join(["ts,input_tokens,priority,retention_seconds", *lines]) + "\n")
+    else:
+        names = ("ts", "priority", "retention_seconds")
+        lines = [json.dumps({"input_tokens": 7, **dict(zip(names, row, strict=True))}) for row in rows]
+        path.write_text("\n".join(lines) + "\n")
+    log = load(path)
+    assert log.facts.kept == 5 and any(said.startswith("priority: 3 rows have") for said in log.facts.derived)
+    found = log.con.sql("SELECT priority, retention_seconds FROM request ORDER BY ts").fetchall()
+    assert found == [(50, 9.0), (None, 9.0), (None, 9.0), (0, None), (100, 0.0)]

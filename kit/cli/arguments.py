@@ -194,6 +194,8 @@ def pairs(texts: Iterable[str], option: str) -> dict[str, str]:
 
             out.update(read_mapping(text))
             continue
+        if option == "--map" and not equals and text.endswith((".toml", ".json")):
+            raise UsageError(f"--map {text}: no such file; check the path, or give canonical=column")
         if not (equals and left.strip() and right.strip()):
             raise UsageError(f"{option} takes canonical=column (--map also a .toml or .json file), got {text!r}")
         name, value = left.strip(), right.strip()

@@ -59,7 +59,7 @@ def command(chosen: argparse.Namespace) -> int:
     logs = named_logs(chosen.log)
     for line in left_out(chosen.log):
         print(f"kit: {line}; name it itself if it is a log", file=sys.stderr)
-    out = check_folder(Path(chosen.out), "--out")
+    out = check_folder(chosen.out, "--out")
     out.mkdir(parents=True, exist_ok=True)
     jobs = chosen.jobs or default_jobs()
     ended: dict[str, Outcome] = {}
@@ -91,6 +91,8 @@ def named_logs(arguments: Sequence[str]) -> dict[str, str]:
     """
     files: list[str] = []
     for argument in _with_manifests(arguments):
+        if not argument.strip():
+            raise UsageError("a log was named by an empty text; give files, folders or globs")
         path = Path(argument)
         if path.is_dir():
             files += sorted(str(inside) for inside in path.iterdir() if _is_log(inside))

@@ -6,7 +6,6 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from kit import numbers
@@ -208,7 +207,7 @@ def sample(chosen: argparse.Namespace) -> int:
     from kit import sample as week
 
     size = {} if chosen.requests is None else {"requests": chosen.requests}
-    out = check_file(Path(chosen.out), "OUT", week.ENDINGS)
+    out = check_file(chosen.out, "OUT", week.ENDINGS)
     frame = week.sample_week(seed=chosen.seed, **size)
     path = week.write(frame, out)
     print(f"wrote {numbers.count(frame.height)} requests to {path}")
@@ -223,7 +222,7 @@ def hash(chosen: argparse.Namespace) -> int:
 
     if chosen.salt == "":
         raise UsageError("--salt takes a secret text, got nothing; leave it out for a fresh secret")
-    out = check_file(Path(chosen.out), "OUT", (".parquet",))
+    out = check_file(chosen.out, "OUT", (".parquet",))
     with tqdm(unit="B", unit_scale=True, leave=False, disable=not sys.stderr.isatty()) as bar:
 
         def show(done: int, total: int) -> None:

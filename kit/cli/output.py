@@ -8,11 +8,14 @@ from pathlib import Path
 from kit.cli.arguments import UsageError
 
 
-def check_file(path: Path, name: str, kinds: tuple[str, ...] = ()) -> Path:
+def check_file(given: str, name: str, kinds: tuple[str, ...] = ()) -> Path:
     """The path of a file that can be written (its folders are made then). UsageError or ValueError says what is wrong.
 
     `name` is what the command line calls it, `kinds` the endings it may have (none: any).
     """
+    path = Path(given)
+    if not given.strip():
+        raise UsageError(f"{name} takes the name of a file, got an empty text")
     if path.is_dir():
         raise UsageError(f"{name} {path} is a folder; name a file in it, such as {path / ('week' + (*kinds, '')[0])}")
     if kinds and not path.name.endswith(kinds):
@@ -21,8 +24,11 @@ def check_file(path: Path, name: str, kinds: tuple[str, ...] = ()) -> Path:
     return path
 
 
-def check_folder(folder: Path, name: str) -> Path:
-    """The path of a folder that is there or can be made; ValueError says what is in the way."""
+def check_folder(given: str | Path, name: str) -> Path:
+    """The path of a folder that is there or can be made; UsageError or ValueError says what is in the way."""
+    if not str(given).strip():
+        raise UsageError(f"{name} takes a folder, got an empty text")
+    folder = Path(given)
     there = next(one for one in (folder, *folder.absolute().parents) if one.exists() or one.is_symlink())
     if there.is_symlink() and not there.exists():
         raise ValueError(f"{name}: {there} is a link to {os.readlink(there)}, which is absent; choose another folder")

@@ -50,7 +50,7 @@ def command(chosen: argparse.Namespace) -> int:
     parameters = from_settings(chosen_settings(chosen), pairs(chosen.map, "--map"), chosen.format)
     if chosen.name is not None and not (chosen.name and Path(chosen.name).name == chosen.name):
         raise UsageError(f"--name takes the name of one folder, got {chosen.name!r}; --out says where it stands")
-    out = check_folder(Path(chosen.out), "--out")
+    out = check_folder(chosen.out, "--out")
     made = make(chosen.log, out, parameters, chosen.reading, chosen.name, quiet=chosen.json)
     print(json.dumps(summary(made), ensure_ascii=False) if chosen.json else "\n".join(lines(made)))
     return 0

@@ -7,6 +7,8 @@ chain, `prefix_key` + `prefix_tokens` for flat keys. Tokens are inclusive: input
 
 from __future__ import annotations
 
+from typing import Any
+
 from kit.formats.base import Field, Format, Peek
 
 NAMES: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -66,6 +68,20 @@ def recognise(peek: Peek) -> float:
     return 0.2 if peek.has("ts") and (identity or peek.has("input_tokens")) else 0.0
 
 
+LOST = (
+    "(priority IS NOT NULL AND NOT coalesce(count_of(priority) <= 100, false)) OR "
+    "(retention_seconds IS NOT NULL AND NOT coalesce(decimal_of(retention_seconds) >= 0, false))"
+)
+"""True where a hint of a request cannot be used: it counts as none, and the rows are counted."""
+
+
+def say_lost_hints(con: Any) -> list[str]:
+    """Say how many rows have a priority or a retention that no policy can use."""
+    lost = con.sql("SELECT count(*) FROM staged WHERE is_request AND reason IS NULL AND lost").fetchall()[0][0]
+    what = "a priority that is no whole number from 0 to 100, or retention_seconds below 0"
+    return [f"priority: {lost:,} rows have {what}; it counts as none"] if lost else []
+
+
 FORMAT = Format(
     name="canonical",
     title="The kit's own table",
@@ -105,6 +121,7 @@ FORMAT = Format(
         "path_types": "path_types",
         "block_tokens": "block_tokens",
         "resumed": "coalesce(preempted, false) OR coalesce(attempt, 1) > 1",
+        "lost": LOST,
     },
     checks=(
         ("input_tokens IS NULL AND prefix_tokens IS NULL AND uncached_tokens IS NULL", "input_tokens is missing"),
@@ -121,6 +138,8 @@ FORMAT = Format(
         (f"path_tokens IS NULL AND (len(path_keys) - 1) * block_tokens >= {GIVEN}",
          "path_keys are blocks of more than input_tokens"),
     ),
+    after=say_lost_hints,
+    sets=(),
     identity_rule="one row is one request; rows that repeat a request_id count once, as do later attempts",
     token_rule="inclusive: input_tokens = uncached + read + write + write_long",
     units={"ts": "ISO time, or epoch told apart by size", "start_s": "seconds from 0", "duration_s": "seconds"},

@@ -54,6 +54,8 @@ def resolve(sources: Sources) -> list[Path]:
         raise LogError("no log was named; give a file, a folder or a glob such as 'logs/*.jsonl.gz'")
     found: dict[Path, None] = {}
     for source in named:
+        if not str(source).strip():
+            raise LogError("a log was named by an empty text; give a file, a folder or a glob")
         for path in _expand(Path(source)):
             found[path.resolve()] = None
     return sorted(found, key=lambda path: (path.name, str(path)))
