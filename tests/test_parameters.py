@@ -75,7 +75,7 @@ def test_every_parameter_refuses_what_it_cannot_use(name: str) -> None:
         ("price_overlay=nowhere.toml", "nowhere.toml is not a file"),
         ("price_overlay=pyproject.toml", "price_overlay cannot be used: price overlay pyproject.toml: unknown key"),
         ("replicates=100001", "replicates must be at most 100,000, got 100,001"),
-        ("top_fraction=0", "top_fraction must be a share from above 0 to 1, got 0.0"),
+        ("top_fraction=0", "top_fraction must be a share above 0 and at most 1, got 0.0"),
     ],
 )
 def test_the_range_or_the_nearest_name_is_said(text: str, accepted: str) -> None:

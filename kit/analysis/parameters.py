@@ -284,9 +284,9 @@ def _check_ranges(p: Parameters) -> None:
         value = getattr(p, name)
         if value is not None and value < 0:
             raise ParameterError(f"{name} must be 0 or more, got {value}")
-    for name, low, least in (("loss", 0.0, "0"), ("top_fraction", 1e-9, "above 0")):
+    for name, low, share in (("loss", 0.0, "between 0 and 1"), ("top_fraction", 1e-9, "above 0 and at most 1")):
         if not low <= getattr(p, name) <= 1:
-            raise ParameterError(f"{name} must be a share from {least} to 1, got {getattr(p, name)}")
+            raise ParameterError(f"{name} must be a share {share}, got {getattr(p, name)}")
     for name, accepted in (
         ("tier_mode", (AUTO, "mirror", "absorb", "engine")),
         ("write_class", (AUTO, "short", "long")),
