@@ -258,7 +258,7 @@ def test_a_notebook_that_cannot_run_is_refused_before_any_work(tmp_path: Path, d
         (["report", "absent.csv"], 1, "absent.csv"),
         (["inspect", "absent.csv"], 1, "absent.csv"),
         (["compare", "a.csv", "a.csv"], 2, "same log"),
-        (["sample", "week.docx"], 1, ".parquet"),
+        (["sample", "week.docx"], 2, ".parquet"),
     ],
 )
 def test_errors_are_one_line_with_the_right_code(
