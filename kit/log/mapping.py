@@ -122,12 +122,12 @@ def _depth(value: Any, steps: Sequence[str]) -> int | None:
 def _is_in_table(form: Format, peeks: Sequence[Peek], source: str) -> bool:
     """True when some row of a table has a value at a path inside a column (or cannot be read before it is mended)."""
     con = duckdb.connect()
-    for statement in create_macros():
-        con.execute(statement)
     try:
         place = Field("place", "text", (source,))
         found = reader(con, form, (place,), peeks, LONGEST_LINE_BYTES)
         query = f"SELECT 1 FROM ({found.relation}) WHERE {found.values[place.name][0]} IS NOT NULL LIMIT 1"
+        for statement in create_macros(query):
+            con.execute(statement)
         return bool(con.execute(query).fetchall())
     except duckdb.Error:
         return peeks[0].compression is not None

@@ -32,11 +32,13 @@ INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 HOOKS = ("enter", "touch", "leave", "cover", "uncover", "victim")
 OPTIONAL = {"unfinished": loop, "readable": loop, "soon": flat, "hold": overlap, "unhold": overlap, "free": overlap}
 """What a policy may bring, and where it stands for those that do not."""
-LOOP = ("remove", "trim", "expire", "match", "count", "note_age", "make_room", "admit", "regrow", "hit_until", "settle",
-        "bypass", "found", "fits", "keep", "serve", "finish")  # fmt: skip
+LOOP = ("remove", "trim", "expire", "match", "count", "age_step", "note_age", "make_room", "admit", "regrow",
+        "hit_until", "settle", "bypass", "found", "fits", "keep", "serve", "finish")  # fmt: skip
 """The steps of the loops; `run` goes through them."""
-APART = ((loop, "make_room"), (loop, "expire"), (overlap, "make_room"), (overlap, "finish"))
-"""Steps that a request of many nodes takes once: called, which halves the time to compile and costs a node nothing."""
+APART = ((loop, "make_room"), (loop, "expire"), (overlap, "make_room"), (overlap, "finish"),
+         (loop, "age_step"), (flat, "age_step"), (overlap, "age_step"))  # fmt: skip
+"""Steps that a request of many nodes takes once, or that take a number or two: called, which halves the time to compile
+and costs a node nothing."""
 STATE = ("pool", "own")
 RANKED = ("key", "on_enter", "on_touch", "on_leave")
 PLAIN_VALUES = (bool, int, float, str, tuple)

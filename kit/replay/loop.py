@@ -227,25 +227,27 @@ def count(t: Any, length: int, at: int, request: int, now: int, visible_us: int)
     return hit, need, held
 
 
+def age_step(seconds: int) -> int:
+    """The bin of a time in whole seconds: the number of its binary digits, AGES - 1 at most."""
+    at = 0
+    if seconds >> 16:
+        seconds >>= 16
+        at = 16
+    if seconds >> 8:
+        seconds >>= 8
+        at += 8
+    if seconds >> 4:
+        seconds >>= 4
+        at += 4
+    while seconds > 0 and at < AGES - 1:
+        seconds >>= 1
+        at += 1
+    return at
+
+
 def note_age(week: Any, t: Any, which: int, node: int, tokens: int, now: int) -> None:
     """Count tokens that are evicted (`which` IDLE) or hit (SPAN) under the time since their last use."""
-    seconds = (now - week.ts_us[t.nodes[node].used_at]) // 1_000_000
-    at = 0
-    if seconds > 0:
-        at = 1
-        if seconds >> 16:
-            seconds >>= 16
-            at += 16
-        if seconds >> 8:
-            seconds >>= 8
-            at += 8
-        if seconds >> 4:
-            seconds >>= 4
-            at += 4
-        while seconds > 1 and at < AGES - 1:
-            seconds >>= 1
-            at += 1
-    t.ages[which, at] += tokens
+    t.ages[which, age_step((now - week.ts_us[t.nodes[node].used_at]) // 1_000_000)] += tokens
 
 
 def make_room(week: Any, t: Any, pool: Any, own: Any, most: int, request: int, now: int) -> None:
