@@ -36,9 +36,9 @@ def keyed(codes: str, sizes: dict[str, int], start: list[int], end: list[int]) -
 def ended(paths: Paths, end_us: np.ndarray) -> Paths:
     """The same paths with ends, and whatever a policy asks for."""
     n = paths.requests
-    asked = {"priority": np.arange(n) % 3 * 30, "retention_seconds": np.full(n, -1.0), "session": np.arange(n) % 3}
-    asked |= {"session_type": np.arange(n) % 4, "turn": np.arange(n) // 3, "attention": np.zeros(n)}
-    return but(paths, tags={**asked, "ts_end_us": end_us})
+    asked = {"priority": np.arange(n) % 3 * 30, "retention_seconds": np.arange(n) % 4 * 3 - 3.0}
+    asked |= {"session": np.arange(n) % 3, "session_type": np.arange(n) % 4, "turn": np.arange(n) // 3}
+    return but(paths, tags={**asked, "attention": np.zeros(n), "ts_end_us": end_us})
 
 
 def figures(tally: Tally, *names: str) -> tuple[int, ...]:
@@ -77,6 +77,20 @@ def test_recency_counts_from_the_end(policy: str) -> None:
     first = replay(paths, policy, capacity_tokens=4)
     assert figures(first, "hit_tokens") == (0,)
     assert figures(replay(paths, policy, capacity_tokens=4, setting=HOLD), "hit_tokens") == (2,)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize(("kept", "hit"), [(5.0, 2), (1.0, 0)])
+def test_a_priority_lasts_from_the_end(kept: float, hit: int, compiled: bool) -> None:
+    # room 4, 2 tokens each. X (priority 60 for 5 s) runs from 0 to 10 s, Y (50) comes at 11 s, Z (90) at 12 s. While X
+    # runs nothing runs out: it has 60 until 15 s, so Y goes and X hits at 13 s. Kept for 1 s it is back at 35 from 11 s
+    # on and goes, as it does one after the other (from 5 s on).
+    paths = keyed("XYZX", {"X": 2, "Y": 2, "Z": 2}, [0, 11, 12, 13], [10, 11, 12, 13])
+    tags = {"priority": np.array([60, 50, 90, 90]), "retention_seconds": np.array([kept, -1.0, -1.0, -1.0])}
+    paths = but(paths, tags={**paths.tags, **tags})
+    held = replay(paths, "tensorrt_priority", capacity_tokens=4, setting=HOLD, compiled=compiled)
+    assert figures(held, "hit_tokens", "evictions") == (hit, 1 if hit else 2)
+    assert figures(replay(paths, "tensorrt_priority", capacity_tokens=4), "hit_tokens") == (0,)
 
 
 def test_shared_heads_stay_until_the_last_end() -> None:

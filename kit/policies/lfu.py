@@ -121,7 +121,7 @@ def leave(p: Any, own: Any, node: int, evicted: bool) -> None:
     p.links[node].uses = 0
 
 
-def free(p: Any, own: Any, node: int) -> None:
+def free(p: Any, own: Any, node: int, end_us: int) -> None:
     """The last running request that uses a node has ended: most recent at its count."""
     renew(p, node)
 

@@ -134,7 +134,7 @@ def oldest_leaf(p: Any, which: int, nodes: Any, request: int) -> int:
     return np.int64(-1)
 
 
-def free(p: Any, own: Any, node: int) -> None:
+def free(p: Any, own: Any, node: int, end_us: int) -> None:
     """The last running request that uses a node has ended: the recent end of its list."""
     unlink(p, node)
     link(p, np.int64(p.links[node].where), node)

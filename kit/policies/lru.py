@@ -82,7 +82,7 @@ def leave(p: Any, own: Any, node: int, evicted: bool) -> None:
     unlink(p, node)
 
 
-def free(p: Any, own: Any, node: int) -> None:
+def free(p: Any, own: Any, node: int, end_us: int) -> None:
     """The last running request that uses a node has ended: most recent."""
     unlink(p, node)
     push(p, node)

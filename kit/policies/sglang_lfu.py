@@ -58,7 +58,7 @@ def touch(p: Any, own: Any, node: int, depth: int, request: int, now_us: int) ->
     restamp(p, node, np.int64(p.links[node].uses) + 1)
 
 
-def free(p: Any, own: Any, node: int) -> None:
+def free(p: Any, own: Any, node: int, end_us: int) -> None:
     """The last running request that uses a block has ended: most recent at its count."""
     restamp(p, node, np.int64(p.links[node].uses))
 

@@ -4,6 +4,7 @@ Source: TensorRT-LLM `cpp/tensorrt_llm/batch_manager/evictionPolicy.cpp` @fc07e7
 block at the back of the queue of the request's priority (35 unless the log says otherwise), the new value always
 counts. A priority other than 35 with a retention time falls back to 35, at the back, once that time has passed.
 Ties: the deeper block first. Nested paths: only leaves go, as there.
+A block in use waits in no queue (`Setting.hold_until_end`): it takes its place, and its time starts, when it is free.
 Leaves out: the host level, priorities by token range and of generated tokens (one value per request here).
 """
 
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kit.policies import lists
-from kit.policies.lists import free, oldest_leaf, put, take
+from kit.policies.lists import oldest_leaf, put, take
 
 __all__ = ["cover", "enter", "free", "leave", "pool", "touch", "uncover", "victim"]
 
@@ -30,16 +31,17 @@ NEVER = 2**62
 
 class Pool(NamedTuple):
     """One list per priority (see `kit.policies.lists`). `due_us` per node (NEVER = none) and the nodes with one linked
-    by it (`sooner`, `later`; the last index is the sentinel). Per request `priority`, `until_us`, `ts_us`; `now` [1]
-    last request."""
+    by it (`sooner`, `later`; the last index is the sentinel), `asked` per node its last request. Per request
+    `priority`, `lasting_us` (NEVER = for ever), `ts_us`; `now` [1] last request."""
 
     links: Any
     tokens: NDArray[np.int64]
     due_us: NDArray[np.int64]
     sooner: NDArray[np.int32]
     later: NDArray[np.int32]
+    asked: NDArray[np.int32]
     priority: NDArray[np.int64]
-    until_us: NDArray[np.int64]
+    lasting_us: NDArray[np.int64]
     ts_us: NDArray[np.int64]
     now: NDArray[np.int64]
 
@@ -52,11 +54,10 @@ def pool(
     (below 0 = not given: for ever)."""
     given = np.where(priority < 0, USUAL, np.minimum(priority, HIGHEST)).astype(np.int64)
     seconds = np.full(ts_us.size, -1.0) if retention_seconds is None else np.asarray(retention_seconds, np.float64)
-    lasting = (seconds < 0) | (given == USUAL)
-    until = np.where(lasting, NEVER, ts_us + np.round(seconds * 1e6)).astype(np.int64)
+    lasting = np.where((seconds < 0) | (given == USUAL), NEVER, np.round(seconds * 1e6)).astype(np.int64)
     links = np.full(nodes + 1, nodes, np.int32)
-    return Pool(*lists.empty(room_tokens, HIGHEST + 1), np.full(nodes, NEVER), links, links.copy(), given, until, ts_us,
-                np.zeros(1, np.int64))  # fmt: skip
+    return Pool(*lists.empty(room_tokens, HIGHEST + 1), np.full(nodes, NEVER), links, links.copy(),
+                np.zeros(nodes, np.int32), given, lasting, ts_us, np.zeros(1, np.int64))  # fmt: skip
 
 
 def schedule(p: Any, node: int, due_us: int) -> None:
@@ -94,12 +95,18 @@ def refresh(p: Any, now_us: int) -> None:
         node = np.int64(p.later[end])
 
 
+def place(p: Any, node: int, request: int, now_us: int) -> None:
+    """The back of the queue of a request's priority, for as long as that lasts from now on."""
+    p.asked[node] = request
+    put(p, p.priority[request], node)
+    schedule(p, node, now_us + p.lasting_us[request] if p.lasting_us[request] != NEVER else np.int64(NEVER))
+
+
 def enter(p: Any, own: Any, node: int, depth: int, is_leaf: bool, request: int, now_us: int) -> None:
     """A block becomes resident at the request's priority."""
     p.now[0] = request
     refresh(p, now_us)
-    put(p, p.priority[request], node)
-    schedule(p, node, p.until_us[request])
+    place(p, node, request, now_us)
 
 
 def touch(p: Any, own: Any, node: int, depth: int, request: int, now_us: int) -> None:
@@ -107,6 +114,14 @@ def touch(p: Any, own: Any, node: int, depth: int, request: int, now_us: int) ->
     unschedule(p, node)
     take(p, node)
     enter(p, own, node, depth, False, request, now_us)
+
+
+def free(p: Any, own: Any, node: int, end_us: int) -> None:
+    """The last running request that uses a block has ended: placed anew, behind what has run out by then."""
+    refresh(p, end_us)
+    unschedule(p, node)
+    take(p, node)
+    place(p, node, np.int64(p.asked[node]), end_us)
 
 
 def leave(p: Any, own: Any, node: int, evicted: bool) -> None:

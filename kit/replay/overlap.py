@@ -27,7 +27,7 @@ IN_USE, MOST_IN_USE, CROWDED = range(3)
 
 class Week(NamedTuple):
     """As `kit.replay.loop.Week`; `until` the last request that starts before this one has ended (itself at least),
-    `ending` the requests in the order in which they end."""
+    `ending` the requests in the order in which they end, `end_us` when each does (its start at least)."""
 
     ts_us: NDArray[np.int64]
     input_tokens: NDArray[np.int64]
@@ -39,6 +39,7 @@ class Week(NamedTuple):
     lost: NDArray[np.bool_]
     until: NDArray[np.int32]
     ending: NDArray[np.int32]
+    end_us: NDArray[np.int64]
 
 
 class Tier(NamedTuple):
@@ -66,8 +67,8 @@ def unhold(pool: Any, own: Any, node: int) -> None:
     """A running request that ends at a node has ended."""
 
 
-def free(pool: Any, own: Any, node: int) -> None:
-    """The last running request that uses a node has ended."""
+def free(pool: Any, own: Any, node: int, end_us: int) -> None:
+    """The last running request that uses a node has ended, at `end_us`."""
 
 
 def requests(paths: Paths, lost: NDArray[np.bool_]) -> Week:
@@ -80,7 +81,7 @@ def requests(paths: Paths, lost: NDArray[np.bool_]) -> Week:
     end = np.maximum(np.asarray(end, np.int64), paths.ts_us)
     until = np.maximum(np.searchsorted(paths.ts_us, end, side="left") - 1, itself)
     ending = np.lexsort((itself, end, until))
-    return Week(*loop.requests(paths, lost), until.astype(np.int32), ending.astype(np.int32))
+    return Week(*loop.requests(paths, lost), until.astype(np.int32), ending.astype(np.int32), end)
 
 
 def tier(paths: Paths) -> Tier:
@@ -135,7 +136,7 @@ def finish(week: Any, t: Any, pool: Any, own: Any, request: int) -> None:
             t.room[IN_USE] -= t.nodes[node].room_tokens
             t.until[node] = -2 - over
         if t.until[node] == -2 - over:
-            free(pool, own, node)
+            free(pool, own, node, week.end_us[request])
         node = np.int64(t.nodes[node].parent)
 
 
