@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from kit.policies import REGISTRY
 from kit.prefix import Paths, flat_forest, make_paths
 from kit.replay import Setting, Tally, ceiling, optimal, replay
-from kit.replay.fleet import replay_fleet
+from kit.replay.fleet import replay_fleet, select
+from kit.replay.miniature import Sample, anchored, sampled_grid
 from tests.test_replay import conserves
 from tests.test_replay_flat import same
 
@@ -202,6 +203,8 @@ def test_every_able_policy(policy: str, data: st.DataObject) -> None:
     same(held, plain)
     assert (held.most_held_tokens, held.crowded_requests) == (plain.most_held_tokens, plain.crowded_requests)
     assert held.most_held_tokens <= capacity
+    lru = replay(paths, "lru", capacity_tokens=capacity, setting=HOLD)  # what is held is the same for every policy
+    assert (held.most_held_tokens, held.crowded_requests) == (lru.most_held_tokens, lru.crowded_requests)
     assert figures(held, "hit_tokens") <= figures(ceiling(paths), "hit_tokens")
     assert figures(held, "hit_tokens")[0] <= optimal(paths, capacity).hit_tokens
     alone = ended(paths, paths.ts_us)
@@ -225,6 +228,18 @@ def test_replicas_add_their_peaks_up() -> None:
     paths = keyed("ABC", {"A": 2, "B": 3, "C": 1}, [0, 1, 5], [10, 3, 6])
     both = replay_fleet(paths, np.array([0, 1, 1], np.int32), "lru", capacity_tokens=4, setting=HOLD)
     assert (both.most_held_tokens, both.crowded_requests) == (5, 0)
+
+
+def test_a_sample_takes_what_is_held_from_the_whole_log() -> None:
+    # room 4: A (1 token) runs from 0 s, B (3) from 1 s, both to 10 s: 4 held, so C (1) at 2 s is crowded out. A sample
+    # of A and C has 2 of 5 tokens (factor 2.5) and, at half the budget, room for both: 2 held x 2.5 = 5, none crowded.
+    paths = keyed("ABC", {"A": 1, "B": 3, "C": 1}, [0, 1, 2], [10, 10, 12])
+    sample = Sample(0.5, "sessions", "by hand", select(paths, np.array([True, False, True])), 2.5)
+    lru, lfu = sampled_grid(sample, ["lru", "lfu"], [4], [HOLD])
+    assert (lfu.most_held_tokens, lfu.crowded_requests) == (5, 0)
+    exact = replay(paths, "lru", capacity_tokens=4, setting=HOLD)
+    right = anchored(lfu, lru, exact)
+    assert (right.most_held_tokens, right.crowded_requests) == (4, 1)
 
 
 def test_what_cannot_be_asked_for() -> None:

@@ -200,11 +200,16 @@ def _sized(counts: Ints, exact: Ints, policy: str) -> Ints:
 def anchored(estimate: Tally, sampled_lru: Tally, exact_lru: Tally) -> Tally:
     """An estimate set right by LRU, whose counts are known: LRU on the whole log plus what the sample shows as the
     difference to LRU. The levels of a sample are off alike for all policies, its differences hardly. What is too large
-    for the budget is known from the whole log: the sample's own budget is smaller, and too small for more of them."""
+    for the budget is known from the whole log: the sample's own budget is smaller, and too small for more of them. So
+    is what running requests hold: paths are kept or crowded out by their lengths and times alone, whatever the policy.
+    """
     blocks = _sized(exact_lru.by_block + estimate.by_block - sampled_lru.by_block, exact_lru.by_block, estimate.policy)
     hours = _sized(exact_lru.by_hour + estimate.by_hour - sampled_lru.by_hour, exact_lru.by_hour, estimate.policy)
     held = exact_lru.resident_token_seconds + estimate.resident_token_seconds - sampled_lru.resident_token_seconds
-    return replace(estimate, by_block=fitted(blocks), by_hour=fitted(hours), resident_token_seconds=max(held, 0.0))
+    return replace(
+        estimate, by_block=fitted(blocks), by_hour=fitted(hours), resident_token_seconds=max(held, 0.0),
+        most_held_tokens=exact_lru.most_held_tokens, crowded_requests=exact_lru.crowded_requests,
+    )  # fmt: skip
 
 
 def lru_error(paths: Paths, sample: Sample, capacity_tokens: int, setting: Setting) -> float:
