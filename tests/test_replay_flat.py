@@ -108,6 +108,17 @@ def test_a_lifetime_from_creation_by_hand() -> None:
             assert (total["hits"], total["missed_expired"]) == (hits, expired)
 
 
+def test_a_read_pins_its_key_whatever_it_refreshes() -> None:
+    # mooncake_store at 10: ten keys of 1 token fill it; reading A finds 0.1 above the mark: 0.15 of 10 = 2 go,
+    # B and C, for A is being read although the read does not renew it: A hits twice, 2 evictions.
+    leaf, parent, tokens, *_ = flat_forest(np.array([*range(10), 0, 0], np.uint64), np.ones(12, np.int64))
+    setting = Setting(ttl_seconds=100.0, refresh_on_read=False)
+    for compiled in (True, False):
+        total = replay(make_paths(parent, tokens, leaf, np.arange(12)), "mooncake_store", capacity_tokens=10,
+                       setting=setting, compiled=compiled).total()  # fmt: skip
+        assert (total["hits"], total["evictions"]) == (2, 2)
+
+
 def test_a_lifetime_from_creation_needs_flat_keys() -> None:
     path = make_paths(np.array([-1, 0]), np.array([4, 4]), np.array([1, 1]), np.array([0, 1]))
     with pytest.raises(ValueError, match="it needs flat keys"):

@@ -152,13 +152,15 @@ def serve(week: Any, t: Any, pool: Any, own: Any, request: int, capacity: int, v
     here = t.nodes[node]
     room = np.int64(here.room_tokens)
     resident = here.used_at >= 0
+    last = np.int64(here.used_at)
     hit, write, need = np.int64(0), np.int64(here.tokens), room
     if resident:
         in_flight = visible_us > 0 and now < t.readable_us[node]
         hit, write = found(week, t, pool, own, node, now, week.input_tokens[request], week.lost[request], in_flight,
                            minimum_tokens, block, hour)  # fmt: skip
         if refresh or hit == 0:
-            here.used_at = request
+            last = request
+        here.used_at = request
         need = np.int64(0)
     else:
         cause = FIRST_CAUSE + here.fate
@@ -170,6 +172,7 @@ def serve(week: Any, t: Any, pool: Any, own: Any, request: int, capacity: int, v
     if not newcomer or ROOT_FIRST:
         make_room(week, t, pool, own, capacity - need, np.int64(NOBODY) if ROOT_FIRST else request, now)
     if resident:
+        here.used_at = last
         touch(pool, own, node, np.int64(0), request, now)
     else:
         enter(pool, own, node, np.int64(0), True, request, now)
