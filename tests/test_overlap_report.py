@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kit.analysis.parameters import ParameterError, Parameters
+from kit.analysis.parameters import CANDIDATES, ParameterError, Parameters
+from kit.analysis.replayed import QUEUED
 from kit.analysis.run import read_log, run_steps
+from kit.cli import main
 from kit.log import load
 from kit.prefix import load_paths
 from kit.report import render
@@ -83,6 +86,19 @@ def test_a_queue_of_leaves_is_left_out_by_name(tmp_path: Path) -> None:
     results = results_of(path, hold_until_end=True, policies="lru,sieve")
     assert [one["name"] for one in results["policies"]] == ["lru"]
     assert "sieve is left out: it keeps leaves by their place" in " ".join(results["settings"]["assumptions"])
+
+
+def test_the_replay_alone_leaves_out_an_unasked_queue_and_refuses_an_asked_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["replay", str(log_file(tmp_path)), "--capacities", "4000", "--json"]
+    command += ["--set", "tier_mode=engine", "--set", "hold_until_end=true"]
+    assert main(command) == 0
+    said = capsys.readouterr()
+    assert said.err.splitlines() == [f"kit: {QUEUED.format(name='fifo_flat')}"]
+    assert {row["policy"] for row in json.loads(said.out)} == set(CANDIDATES.split(",")) - {"fifo_flat"}
+    assert main([*command, "--policies", "lru,fifo_flat"]) == 1
+    assert QUEUED.format(name="fifo_flat") in capsys.readouterr().err
 
 
 def test_it_needs_an_end_and_an_engine(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from kit.analysis.fleets import how_many, routes_for
 from kit.analysis.known import given_twice
-from kit.analysis.parameters import MOST_REPLICAS, ParameterError, Parameters
+from kit.analysis.parameters import CANDIDATES, MOST_REPLICAS, ParameterError, Parameters
 from kit.analysis.replayed import Replayed, anchored_grid, playable, spread_over_seeds
 from kit.analysis.rows import Beside, replay_rows
 from kit.analysis.scene import Scene, set_the_scene
@@ -28,14 +28,16 @@ def rows_of(
     """Rows of `replay[]` for the policies at the budgets (None: half, actual, double).
 
     With `routes` every row also says `routing` and `replicas`, and its budget is what each replica may hold. LogError
-    where nothing can be replayed or a policy lacks what it needs, ParameterError where the log cannot be routed so.
+    where nothing can be replayed or a policy asked for lacks what it needs (one of the candidates nobody named has no
+    rows then), ParameterError where the log cannot be routed so.
     """
     scene = set_the_scene(log, parameters, capacities, progress)
     if scene.paths is None:
         empty = EMPTY in log.facts.cannot_tell
         raise LogError(f"nothing can be replayed; the log cannot tell {EMPTY}" if empty else NO_IDENTITY)
+    named = parameters.policies != CANDIDATES
     parameters, left_out = playable(parameters, scene.paths)
-    if left_out:
+    if left_out and named:
         raise LogError("; ".join(left_out))
     progress("replay")
     if routes is not None:

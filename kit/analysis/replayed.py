@@ -48,6 +48,12 @@ class Replayed:
         return next((t for t in self.tallies if (t.policy, t.capacity_tokens, t.setting.name) == wanted), None)
 
 
+QUEUED = (
+    "{name} is left out: it keeps leaves by their place in a queue, which holding them until a request ends would lose "
+    "(hold_until_end)"
+)
+
+
 def playable(parameters: Parameters, paths: Paths | None) -> tuple[Parameters, tuple[str, ...]]:
     """(the parameters with the policies this log has the fields for, one sentence per policy left out).
 
@@ -62,12 +68,7 @@ def playable(parameters: Parameters, paths: Paths | None) -> tuple[Parameters, t
         f"{name} is left out: it needs {tag} of the requests, which this log does not have (name the column with "
         f"--map {tag}=COLUMN)"
         for name, tag in lacking.items()
-    ) + tuple(
-        f"{name} is left out: it keeps leaves by their place in a queue, which holding them until a request ends would "
-        "lose (hold_until_end)"
-        for name in stiff
-        if name not in lacking
-    )
+    ) + tuple(QUEUED.format(name=name) for name in stiff if name not in lacking)
     if not kept:
         raise ValueError("; ".join(said))
     return replace(parameters, policies=",".join(kept)), said

@@ -77,6 +77,7 @@ def _shortened(items: list[str]) -> list[str]:
 def replay(chosen: argparse.Namespace) -> int:
     """Replay policies at capacities and print the rows of `replay[]`; with --routing over several replicas."""
     from kit.analysis import replay_rows
+    from kit.analysis.replayed import QUEUED
 
     settings = chosen_settings(chosen)
     if chosen.policies:
@@ -88,6 +89,9 @@ def replay(chosen: argparse.Namespace) -> int:
         rows = replay_rows(chosen.log, parameters, capacities, progress, routes)
     finally:
         progress.close()
+    told = {row["policy"] for row in rows}
+    for name in [name for name in parameters.policy_names if name not in told]:
+        print(f"kit: {QUEUED.format(name=name)}", file=sys.stderr)
     if chosen.json:
         _print_json(rows)
         return 0
