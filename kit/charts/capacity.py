@@ -273,7 +273,9 @@ def _caption(results: Row, rows: list[Row], named: list[str]) -> str:
     ttl = pick.get(results, "settings.ttl_seconds")
     expiry = f"expiry {numbers.seconds(ttl)}" if ttl else "no expiry"
     lines = [f"Replay of this log, {WINDOWS[pick.main_window(results)]}, {expiry}; marks are the replayed budgets."]
-    lines += ["LRU's line is exact at every budget."] if pick.get(results, "lru_curve") else []
+    held = pick.get(results, "overlap") is not None
+    line = "takes requests one after the other, its marks hold running ones" if held else "is exact at every budget"
+    lines += [f"LRU's line {line}."] if pick.get(results, "lru_curve") else []
     if any(pick.interval(row, "hit_token_ratio") for row in rows):
         lines.append("Upright bars are 95% intervals against LRU.")
     bottom = _span(results, rows)[0]

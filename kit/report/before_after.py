@@ -45,8 +45,9 @@ def _note(results: Row) -> str:
 
 def assumption_words(results: Row) -> str:
     """The assumption in words."""
-    found = pick.main_assumption(results)
-    return {"neutral": "time to live as published and nothing lost"}.get(found, f"{plain(found)} assumption")
+    found, settings = pick.main_assumption(results), pick.get(results, "settings", {})
+    lives = "time to live as published" if settings.get("ttl_seconds", 0) is not None else "no expiry"
+    return {"neutral": f"{lives} and nothing lost"}.get(found, f"{plain(found)} assumption")
 
 
 def window_words(results: Row) -> str:

@@ -190,8 +190,8 @@ def cache_life(results: Row) -> Table | None:
     )  # fmt: skip
     note = (
         "Left unread: share of written tokens that were pushed out or expired before anyone read them. Age: since the "
-        "last use; span: from the last use to the one that finds them there; weighted by tokens. All ages, spans and "
-        "depths, and hits hour by hour, are in results.json."
+        "last use; span: from the last use to the one that finds them there; a use is dated by its request's start; "
+        "weighted by tokens. All ages, spans and depths, and hits hour by hour, are in results.json."
     )
     caption = f"The life of cached tokens at {budget_words(results)}{sample_label(results)}"
     return Table("cache_life", caption, head, lines, note, narrow="scroll")

@@ -106,7 +106,8 @@ def _other_assumption(results: Row) -> list[str]:
     currency = pick.get(results, "money.currency", "USD")
     ratios = [numbers.percent((row or {}).get("hit_token_ratio")) for row in pair]
     costs = [(row or {}).get("cost") for row in pair]
-    lead = "With a shorter time to live, lost reads and late writes (pessimistic),"
+    expires = pick.get(results, "settings", {}).get("ttl_seconds", 0) is not None
+    lead = f"With {'a shorter time to live, ' if expires else ''}lost reads and late writes (pessimistic),"
     bills = [numbers.money(cost, currency) for cost in costs if None not in costs]
     if ratios[0] == ratios[1] and len(set(bills)) < 2:
         once = f", at {bills[0]}" if bills else ""
