@@ -504,7 +504,23 @@ def test_no_single_change_matters_is_said(results):
     firm = copy.deepcopy(results)
     for row in firm["decision"]["sensitivity"]["map"]:
         row["flips"] = False
-    assert "None of 2 single changes tried" in Page(report.render(firm)).text
+    kinds = ", ".join(dict.fromkeys(row["dimension"] for row in firm["decision"]["sensitivity"]["map"]))
+    assert f"None of 2 single changes tried ({kinds}) changes the answer." in Page(report.render(firm)).text
+
+
+def test_without_a_lifetime_none_is_named(results):
+    lasting = copy.deepcopy(results)
+    lasting["settings"]["ttl_seconds"] = None
+    with_one, without = Page(report.render(results)).text, Page(report.render(lasting)).text
+    assert "time to live as published and nothing lost" in with_one
+    assert "no expiry and nothing lost" in without and "time to live as published" not in without
+
+
+def test_one_rule_left_is_no_plural(results):
+    late = copy.deepcopy(results)
+    for row in late["decision"]["trail"][:-1]:
+        row["outcome"] = "did not fire" if row["outcome"] == "not consulted" else row["outcome"]
+    assert "The rule after it was not consulted." in Page(report.render(late)).text
 
 
 def test_csv_links_carry_the_figures_numbers(results, page):

@@ -11,6 +11,7 @@ from kit.report.table import Section, Table, plain
 
 Row = dict[str, Any]
 MOST_ROWS = 30
+MOST_KINDS = 3  # of changes, named in a sentence
 ACTIONS = {1: ", fix the prompt layout", 2: ", change the retention", 4: ", buy capacity"}  # rules that keep LRU
 
 
@@ -89,7 +90,10 @@ def flips_sentence(results: Row) -> str:
     if not flips and len(rows) == 1:
         return " ".join(map(plain, [f"The answer is the same {rows[0].get('words')}.", *told]))
     if not flips:
-        said = f"None of {tried} single changes tried (budget, prices, retention and others) changes the answer."
+        kinds = list(dict.fromkeys(str(row["dimension"]) for row in rows if row.get("dimension")))
+        named = ", ".join(kinds[:MOST_KINDS]) + " and others" * (len(kinds) > MOST_KINDS)
+        of_them = f" ({named})" if named else ""
+        said = f"None of {tried} single changes tried{of_them} changes the answer."
         return " ".join(map(plain, [said, *told]))
     nearest = pick.get(results, "decision.sensitivity.nearest", "")
     said = f"{numbers.count(flips)} of {tried} single changes tried {'changes' if flips == 1 else 'change'} the answer."

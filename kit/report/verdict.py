@@ -279,7 +279,8 @@ def _rule(results: Row) -> str:
     questions = {row.get("rule"): row.get("question") for row in trail}
     question = plain(questions.get(rule) or "")
     later = sum(line.get("outcome") == "not consulted" for line in trail)
-    rest = f" The {later} rules after it were not consulted." if later else ""
+    after = f"The {later} rules after it were" if later > 1 else "The rule after it was"
+    rest = f" {after} not consulted." if later else ""
     return f"Rule {rule} fired{': ' + question if question else '.'}{rest}"
 
 
