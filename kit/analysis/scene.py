@@ -250,7 +250,7 @@ def _held(setting: Setting, paths: Paths | None) -> list[str]:
     return [
         f"a request holds its prefix until its ts_end ({ended:,} of {paths.requests:,} requests have one), as engines "
         "do; what does not fit beside running requests is not stored; the curve over all budgets and the optimum "
-        "take requests one after the other: the optimum is an upper bound, the curve may be a little off either way"
+        "take requests one after the other, and only the optimum is an upper bound"
     ]
 
 

@@ -86,7 +86,9 @@ def _other_budgets(results: Row) -> list[str]:
         ahead = best["hit_token_ratio"] - lru["hit_token_ratio"]
         if ahead < MENTIONED:
             more = "more" if best["policy"] == "lru" else "0.1 pt more"
-            tried = f"none of the {len(rows) - 1} other policies tried finds {more}"
+            others = len(rows) - 1
+            none = f"none of the {others} other policies tried finds"
+            tried = f"{none if others > 1 else 'the other policy does not find'} {more}"
             lines.append(f"{lead} LRU finds {numbers.percent(lru['hit_token_ratio'])}, and {tried}.")
         else:
             gain = numbers.points(ahead).lstrip("+")
