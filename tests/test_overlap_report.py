@@ -15,6 +15,8 @@ from kit.analysis.run import read_log, run_steps
 from kit.cli import main
 from kit.log import load
 from kit.prefix import load_paths
+from kit.replay import Setting, replay
+from kit.replay.miniature import scaled
 from kit.report import render
 
 HEAD = "ts,ts_end,session_id,prefix_key,prefix_tokens,input_tokens"
@@ -79,6 +81,12 @@ def test_what_running_requests_hold(tmp_path: Path) -> None:
     assert "With lost reads and late writes (pessimistic)" in overlapping and "shorter time to live" not in overlapping
     crowded = results_of(path, hold_until_end=True, capacity_tokens=2_000)["overlap"]["sentence"]
     assert "400 of 600 requests (66.7%) find no room beside them and store nothing" in crowded
+
+
+def test_a_sample_holds_no_more_than_the_budget(tmp_path: Path) -> None:
+    paths = load_paths(load([str(log_file(tmp_path))]))
+    tally = replay(paths, "lru", capacity_tokens=2_000, setting=Setting(hold_until_end=True))
+    assert (tally.most_held_tokens, scaled(tally, 2_000, 3.0).most_held_tokens) == (2_000, 2_000)
 
 
 def test_the_map_tries_it_where_an_engine_is_assumed(tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ def scaled(tally: Tally, capacity_tokens: int, factor: float) -> Tally:
         eviction_age_tokens=np.rint(tally.eviction_age_tokens * factor).astype(np.int64),
         reuse_span_tokens=np.rint(tally.reuse_span_tokens * factor).astype(np.int64),
         hit_depth_requests=np.rint(tally.hit_depth_requests * factor).astype(np.int64),
-        most_held_tokens=round(tally.most_held_tokens * factor),
+        most_held_tokens=min(round(tally.most_held_tokens * factor), capacity_tokens),
         crowded_requests=round(tally.crowded_requests * factor),
     )  # fmt: skip
 
