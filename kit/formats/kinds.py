@@ -134,8 +134,10 @@ MACROS = [
 ]
 
 
-def create_macros(query: str) -> list[str]:
-    """Statements that define the macros that a query needs (temporary: they never enter the log's file)."""
+def create_macros(query: str | None = None) -> list[str]:
+    """Statements that define the macros that a query needs, or all (temporary: they never enter the log's file)."""
+    if query is None:
+        return [f"CREATE OR REPLACE TEMP MACRO {text}" for text in MACROS]
     needed, found = set(CALL.findall(query)), list[str]()
     for text in reversed(MACROS):  # a macro calls those before it
         if text.split("(")[0] in needed:

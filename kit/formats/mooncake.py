@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from kit.formats.base import Field, Format, Peek
+from kit.formats.kinds import create_macros
 
 BLOCK = 512
 
@@ -27,13 +28,15 @@ def place_delays(con: Any) -> list[str]:
     late = con.sql("SELECT count(*) FROM staged WHERE ts IS NULL AND delay_ms IS NOT NULL").fetchall()[0][0]
     if not late:
         return []
-    con.execute(
+    placing = (
         "UPDATE staged SET ts = first_ts + lasting(waited * 1000) FROM (SELECT rowid AS r, "
         "coalesce(first(ts ORDER BY rn) OVER turns, make_timestamp(0)::TIMESTAMPTZ) AS first_ts, "
         "sum(coalesce(delay_ms, 0)) OVER (turns ROWS UNBOUNDED PRECEDING) AS waited FROM staged "
         "WHERE session_id IS NOT NULL WINDOW turns AS (PARTITION BY session_id ORDER BY rn)) "
         "WHERE staged.rowid = r AND ts IS NULL"
     )
+    for statement in (*create_macros(placing), placing):
+        con.execute(statement)
     return ["ts: later turns have only a delay after the previous answer; answers are taken to need no time"]
 
 
