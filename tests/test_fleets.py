@@ -156,6 +156,15 @@ def test_a_budget_in_gib_is_said_in_tokens_and_gib(tmp_path: Path) -> None:
         Parameters(kv_shape="mistral-7b", kv_bytes_per_token=1.0)
 
 
+def test_a_share_that_cannot_hold_the_longest_prefix_is_said(tmp_path: Path) -> None:
+    # keys of 1,000 tokens: half of a budget of 1,800 is 900, too little; the least share is 1,000 / 1,800 = 0.56
+    path = log_file(tmp_path)
+    reason = results_of(path, capacity_tokens=1_800, sample=0.5)["settings"]["sample"]["reason"]
+    assert "the same share of 1,800 tokens cannot hold the longest prefix, 1,000" in reason
+    assert reason.endswith("take 0.56 or more")
+    assert results_of(path, capacity_tokens=2_000, sample=0.5)["settings"]["sample"]["reason"] == "given by the user"
+
+
 def test_the_life_of_cached_tokens_adds_up(tmp_path: Path) -> None:
     results = results_of(log_file(tmp_path), capacity_tokens=20_000)
     assert [row["policy"] for row in results["cache_life"]] == ["lru", "lfu"]

@@ -154,6 +154,7 @@ def _sample(made: Parts) -> dict[str, Any] | None:
         "rate": sample.rate,
         "what": sample.what,
         "reason": sample.reason,
+        "longest_prefix_tokens": paths.longest_prefix_tokens,
         "requests": sample.paths.requests,
         "requests_of_log": paths.requests,
         "scaled_by": sample.factor,

@@ -6,6 +6,7 @@ own, without expiry and without money. Every choice that was made for the user i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -230,6 +231,12 @@ def _sample(
         rate, reason = miniature.auto_rate(paths, min(capacities))
     if rate >= 1:
         return None, (f"sample {parameters.sample}: {reason if parameters.sample == AUTO else 'the whole log'}",)
+    actual = next((size for size, label in capacities.items() if label == ACTUAL), min(capacities))
+    if actual * rate < paths.longest_prefix_tokens <= actual:
+        least = math.ceil(paths.longest_prefix_tokens / actual * 100) / 100
+        reason += (f", but too little: the same share of {actual:,} tokens cannot hold the longest prefix, "
+                   f"{paths.longest_prefix_tokens:,}, so policies differ otherwise than on the whole log; "
+                   f"take {least:g} or more")  # fmt: skip
     what = "sessions" if "session" in paths.tags else "roots"
     return miniature.draw(paths, rate, parameters.seed, reason), (
         f"figures of other policies than LRU are estimates: LRU on the whole log, and the difference to it on "

@@ -97,7 +97,9 @@ def _cannot_tell(log: Any, rule: Rule, rates: Rates | None) -> str | None:
         if rule.id is None:
             return "No provider with a published caching rule is named, so there is no retention to choose."
         return "The provider publishes no retention to choose, so there is no advice on it."
-    if rates is None or not any(rate.found for rate in rates.rows):
+    if rates is None:
+        return "An engine of one's own has no bill, so there is no retention to choose by its price."
+    if not any(rate.found for rate in rates.rows):
         return "No price is found for this log's models, so the cheapest retention cannot be told in money."
     return None
 

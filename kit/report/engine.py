@@ -65,11 +65,15 @@ def sample_warning(results: Row) -> str:
     off = next((row.get("hit_token_ratio") for row in rows if row.get("capacity_tokens") == budget), None)
     if off is None or abs(off) <= SAMPLE_OFF:
         return ""
+    longest = pick.get(results, "settings.sample.longest_prefix_tokens") or 0
+    cramped = longest > (budget or 0) * pick.get(results, "settings.sample.rate")
     return (
         f"Other policies than LRU are estimated, and the sample is {numbers.points(abs(off)).lstrip('+')} off on LRU "
         "at this budget. That error is taken off, but theirs may be another: take what sets them apart from LRU as "
         "rough, or replay a larger share."
-    )
+        + (f" The sample's share of the budget cannot hold the longest prefix ({numbers.tokens(longest)}), which alone "
+           "makes policies differ otherwise than on the whole log." if cramped else "")
+    )  # fmt: skip
 
 
 def sample_errors(results: Row) -> Table | None:
