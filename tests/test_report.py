@@ -223,7 +223,7 @@ def test_page_one_warns_where_the_sample_is_far_off(results):
                                      "reason": "given by the user", "lru_errors": [error]}  # fmt: skip
     assert "the sample is 19.6 pt off on LRU at this budget." in Page(report.render(sampled, "finance")).text
     assert "cannot hold the longest prefix" not in Page(report.render(sampled, "finance")).text
-    sampled["settings"]["sample"]["longest_prefix_tokens"] = report_fixture.CAPACITIES["actual"]  # 3 in 10 of it is less
+    sampled["settings"]["sample"]["longest_prefix_tokens"] = report_fixture.CAPACITIES["actual"]
     assert "cannot hold the longest prefix" in Page(report.render(sampled, "finance")).text
     error["hit_token_ratio"] = 0.05
     assert "off on LRU at this budget" not in Page(report.render(sampled, "finance")).text
