@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kit.policies.lfu import append, close, cover, least_used, pool, remove, uncover
+from kit.policies.lfu import append, close, cover, free, least_used, pool, remove, renew, uncover
 from kit.policies.radix import Runs, grow, no_runs, readable, shrink, split, unfinished
 
 __all__ = ["cover", "enter", "free", "leave", "own", "pool", "readable", "touch", "uncover", "unfinished", "victim"]
@@ -29,7 +29,7 @@ def own(parent: NDArray[np.int32], leaf: NDArray[np.int32], block_tokens: int) -
 
 
 def restamp(p: Any, node: int, count: int) -> None:
-    """Most recent at this count (its own, or one more)."""
+    """Most recent at this count, one more than its own."""
     before = np.int64(p.links[node].uses)
     remove(p, node)
     append(p, node, count, count if p.counts[count].oldest >= 0 else before)
@@ -40,7 +40,7 @@ def look(p: Any, own: Any, request: int) -> None:
     """Split the run in which this request's match ends and stamp what lies behind, its count unchanged."""
     node = split(own, request)
     while node >= 0:
-        restamp(p, node, np.int64(p.links[node].uses))
+        renew(p, node)
         node = np.int64(-1) if own.head[node] else np.int64(own.parent[node])
 
 
@@ -56,11 +56,6 @@ def touch(p: Any, own: Any, node: int, depth: int, request: int, now_us: int) ->
     """A resident block is used again: count + 1."""
     look(p, own, request)
     restamp(p, node, np.int64(p.links[node].uses) + 1)
-
-
-def free(p: Any, own: Any, node: int, end_us: int) -> None:
-    """The last running request that uses a block has ended: most recent at its count."""
-    restamp(p, node, np.int64(p.links[node].uses))
 
 
 def leave(p: Any, own: Any, node: int, evicted: bool) -> None:

@@ -33,7 +33,7 @@ HOOKS = ("enter", "touch", "leave", "cover", "uncover", "victim")
 OPTIONAL = {"unfinished": loop, "readable": loop, "soon": flat, "hold": overlap, "unhold": overlap, "free": overlap}
 """What a policy may bring, and where it stands for those that do not."""
 LOOP = ("remove", "trim", "expire", "match", "count", "age_step", "note_age", "make_room", "admit", "regrow",
-        "hit_until", "settle", "bypass", "found", "fits", "keep", "serve", "finish")  # fmt: skip
+        "hit_until", "settle", "bypass", "found", "fits", "keep", "serve", "book", "finish")  # fmt: skip
 """The steps of the loops; `run` goes through them."""
 APART = ((loop, "make_room"), (loop, "expire"), (overlap, "make_room"), (overlap, "finish"),
          (loop, "age_step"), (flat, "age_step"), (overlap, "age_step"))  # fmt: skip

@@ -394,6 +394,16 @@ def serve(week: Any, t: Any, pool: Any, own: Any, request: int, capacity: int, v
     row[BELOW_MINIMUM] += total - whole
 
 
+def book(week: Any, t: Any, request: int, by_block: Any, by_hour: Any) -> None:
+    """Add the row of a request to its cells."""
+    window = 1 if week.warm[request] else 0
+    rate = week.rate[request]
+    block, hour = week.block[request], week.hour[request]
+    for field in range(N_FIELDS):
+        by_block[window, rate, block, field] += t.row[field]
+        by_hour[hour, rate, field] += t.row[field]
+
+
 def run(week: Any, t: Any, pool: Any, own: Any, capacity: int, ttl_us: int, visible_us: int, minimum_tokens: int,
         newcomer: bool, refresh: bool, by_block: Any, by_hour: Any, resident: Any) -> None:  # fmt: skip
     """Fill `by_block` [2 (not warm, warm), rates, blocks, fields], `by_hour` [hours, rates, fields] and `resident` [1]
@@ -412,9 +422,4 @@ def run(week: Any, t: Any, pool: Any, own: Any, capacity: int, ttl_us: int, visi
         if ttl_us > 0:
             cursor = expire(week, t, pool, own, cursor, now, ttl_us, resident)
         serve(week, t, pool, own, request, capacity, visible_us, minimum_tokens, newcomer, refresh)
-        window = 1 if week.warm[request] else 0
-        rate = week.rate[request]
-        block, hour = week.block[request], week.hour[request]
-        for field in range(N_FIELDS):
-            by_block[window, rate, block, field] += row[field]
-            by_hour[hour, rate, field] += row[field]
+        book(week, t, request, by_block, by_hour)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from kit.policies.lru import cover, uncover
 from kit.prefix import Paths
 from kit.replay import loop
-from kit.replay.loop import N_FIELDS, serve
+from kit.replay.loop import N_FIELDS, book, serve
 
 IN_USE, MOST_IN_USE, CROWDED = range(3)
 
@@ -157,9 +157,4 @@ def run(week: Any, t: Any, pool: Any, own: Any, capacity: int, ttl_us: int, visi
         for field in range(N_FIELDS):
             row[field] = 0
         serve(week, t, pool, own, request, capacity, visible_us, minimum_tokens, newcomer, refresh)
-        window = 1 if week.warm[request] else 0
-        rate = week.rate[request]
-        block, hour = week.block[request], week.hour[request]
-        for field in range(N_FIELDS):
-            by_block[window, rate, block, field] += row[field]
-            by_hour[hour, rate, field] += row[field]
+        book(week, t, request, by_block, by_hour)
